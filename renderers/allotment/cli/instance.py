@@ -1,4 +1,4 @@
-"""`allot instance`: creates, starts, stops, restarts and deletes instances, and opens their addresses."""
+"""`allot instance`: lists, creates, starts, stops, restarts and deletes instances, and opens their addresses."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from allotment.cli.change_options import ChangeOptions, change_options, run_chan
 from allotment.cli.completers import create_resource_completer
 from allotment.cli.edit_commands.arguments import require_resource_name
 from allotment.cli.edit_commands.instance_create import create
+from allotment.cli.edit_commands.instance_targets import FindTargets, target_options
+from allotment.cli.lists import instance_list
+from allotment.cli.lists.show import show_instance
 from allotment.cli.options import find_repository, open_source, output_option, repository_option
 from allotment.problems import OperationRefused, quote_value
 
@@ -24,10 +27,12 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Create, start, stop, restart, delete and open instances.
+    """List, create, start, stop, restart, delete and open instances.
 
     \b
     Examples:
+      allot instance list --tenant solo-ada
+      allot instance show solo-ada/webui
       allot instance create solo-ada/notebook --cluster eu-1 --gpu-spec l4-quarter --app jupyter
       allot instance stop solo-ada/webui
       allot instance open solo-ada/webui --ssh
@@ -35,14 +40,14 @@ def command() -> None:
 
 
 command.add_command(create)
+command.add_command(instance_list.command)
+command.add_command(show_instance)
 
 
 @command.command("start")
-@click.argument(
-    "targets", metavar="TENANT/NAME...", nargs=-1, required=True, shell_complete=create_resource_completer("instances")
-)
+@target_options
 @change_options
-def start(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
+def start(*, find_targets: FindTargets, options: ChangeOptions) -> None:
     """Start stopped instances.
 
     \b
@@ -50,31 +55,28 @@ def start(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
       allot instance start solo-ada/webui
       allot instance start solo-ada/webui --commit
     """
-    _set_states(targets, "Running", options)
+    _set_states(find_targets, "Running", options)
 
 
 @command.command("stop")
-@click.argument(
-    "targets", metavar="TENANT/NAME...", nargs=-1, required=True, shell_complete=create_resource_completer("instances")
-)
+@target_options
 @change_options
-def stop(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
+def stop(*, find_targets: FindTargets, options: ChangeOptions) -> None:
     """Stop instances. They release their units, and their disks are erased. Their storages stay.
 
     \b
     Examples:
       allot instance stop solo-ada/webui
       allot instance stop solo-ada/webui ml-orbit/notebook --push
+      allot instance stop --tenant solo-ada -l team=design
     """
-    _set_states(targets, "Stopped", options)
+    _set_states(find_targets, "Stopped", options)
 
 
 @command.command("restart")
-@click.argument(
-    "targets", metavar="TENANT/NAME...", nargs=-1, required=True, shell_complete=create_resource_completer("instances")
-)
+@target_options
 @change_options
-def restart(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
+def restart(*, find_targets: FindTargets, options: ChangeOptions) -> None:
     """Restart running instances: the merge replaces their pods. Their disks are erased, and their storages stay.
 
     The command raises the number in spec.restarts of each instance.
@@ -82,38 +84,33 @@ def restart(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
     \b
     Examples:
       allot instance restart solo-ada/webui
-      allot instance restart solo-ada/webui --push
+      allot instance restart --tenant solo-ada --state Running --push
     """
     from allotment.edits.instance_edits import restart_instances
 
-    instances = [require_resource_name(target) for target in targets]
-    run_change(options, lambda declarations: restart_instances(declarations, instances))
+    run_change(options, lambda declarations: restart_instances(declarations, find_targets(declarations)))
 
 
 @command.command("delete")
-@click.argument(
-    "targets", metavar="TENANT/NAME...", nargs=-1, required=True, shell_complete=create_resource_completer("instances")
-)
+@target_options
 @change_options
-def delete(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
+def delete(*, find_targets: FindTargets, options: ChangeOptions) -> None:
     """Delete instances: the command removes their files. Their disks are erased, and their storages stay.
 
     \b
     Examples:
       allot instance delete solo-ada/webui
-      allot instance delete solo-ada/webui --push
+      allot instance delete --tenant solo-ada --state Stopped --push
     """
     from allotment.edits.instance_edits import delete_instances
 
-    instances = [require_resource_name(target) for target in targets]
-    run_change(options, lambda declarations: delete_instances(declarations, instances))
+    run_change(options, lambda declarations: delete_instances(declarations, find_targets(declarations)))
 
 
-def _set_states(targets: tuple[str, ...], state: InstanceState, options: ChangeOptions) -> None:
+def _set_states(find_targets: FindTargets, state: InstanceState, options: ChangeOptions) -> None:
     from allotment.edits.instance_edits import set_states
 
-    instances = [require_resource_name(target) for target in targets]
-    run_change(options, lambda declarations: set_states(declarations, instances, state))
+    run_change(options, lambda declarations: set_states(declarations, find_targets(declarations), state))
 
 
 @command.command("open")

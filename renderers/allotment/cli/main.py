@@ -33,8 +33,10 @@ COMMAND_GROUPS = {
         "wait": "Wait until a resource is running, ready, stopped, prepared or gone.",
         "logs": "Print the log of an instance, or of the preparation of a storage.",
         "exec": "Run a command or a shell in the container of an instance.",
-        "instance": "Start, stop and open instances.",
-        "storage": "Copy files between this computer and a storage.",
+        "instance": "List, start, stop and open instances.",
+        "storage": "List storages, and copy files between this computer and a storage.",
+        "spec": "List GPU specs with their units and prices.",
+        "member": "List the members of tenants.",
         "login": "Log in at the identity provider of a cluster, to call URLs from programs.",
         "set": "Set fields of a declaration.",
         "history": "Show the changes of state of an instance, storage or snapshot.",
@@ -43,7 +45,9 @@ COMMAND_GROUPS = {
     "Platform team": {
         "init": "Create a repository of declarations.",
         "ownership": "Write the file of code owners for the forge.",
-        "stock": "Show the units, warm placeholders and cold start times of stocks.",
+        "stock": "Show the units, warm placeholders and cold start times of stocks, and find free units.",
+        "tenant": "List tenants with their resources and costs.",
+        "app": "List, add, pin and deprecate the apps of the catalog.",
         "add-on": "List, declare and upgrade the add-ons of clusters.",
     },
     "Operations (SRE)": {

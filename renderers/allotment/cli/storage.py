@@ -1,4 +1,4 @@
-"""`allot storage`: edits the declarations of storages, and copies files between the local computer and the storages of a tenant."""
+"""`allot storage`: lists and edits storages, and copies files between the local computer and a storage."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from click.shell_completion import CompletionItem
 from allotment.cli import recover
 from allotment.cli.completers import create_resource_completer
 from allotment.cli.edit_commands import storage_verbs
+from allotment.cli.lists import storage_list
+from allotment.cli.lists.show import show_storage
 from allotment.cli.options import find_repository, is_quiet, open_source, output_option
 from allotment.cli.pod_access_options import kubeconfig_options, open_kubeconfig
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
@@ -33,10 +35,12 @@ _REMOTE = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+):(.*)", re.DOTALL)
 
 @click.group()
 def command() -> None:
-    """Create, change and delete storages, and copy files between this computer and a storage.
+    """List, create, change and delete storages, and copy files between this computer and a storage.
 
     \b
     Examples:
+      allot storage list --tenant solo-ada
+      allot storage show solo-ada/models
       allot storage create solo-ada/checkpoints --cluster eu-1 --size 50Gi
       allot storage cp model.safetensors solo-ada/models:/checkpoints/
       allot storage cp solo-ada/outputs:/ ./outputs
@@ -52,6 +56,8 @@ for verb in (
 ):
     command.add_command(verb)
 command.add_command(recover.command, "recover")
+command.add_command(storage_list.command)
+command.add_command(show_storage)
 
 
 class RemotePath(NamedTuple):

@@ -10,9 +10,11 @@ _STORAGE = "tenants/TENANT/storages/NAME.yaml"
 _REQUEST = "and open a pull request"
 
 VERB_HINTS: dict[tuple[str, ...], str] = {
-    ("ps", "get", "list", "ls", "show", "describe"): (
-        "`allot status` lists everything, `allot status TENANT/NAME` shows one instance, storage or snapshot"
+    ("ps", "get", "list", "ls"): (
+        "`allot instance list` lists instances; storage, spec, stock, tenant and member have `list` too"
     ),
+    ("show", "describe"): "`allot instance show TENANT/NAME` shows an instance, `allot storage show` a storage",
+    ("search", "find", "offers"): "`allot stock search --min-memory 40Gi` finds free units, with their prices",
     ("log",): "`allot logs TENANT/NAME` prints the log",
     ("ssh", "scp", "sftp", "rsync", "vscode", "code"): (
         "`allot instance open TENANT/INSTANCE --ssh` prints its SSH command, and `allot exec` opens a shell without SSH"
@@ -54,7 +56,8 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("resize",): "`allot set instance/TENANT/NAME gpuSpec=GPU_SPEC` moves an instance to another unit",
     ("scale",): "`allot set instance/TENANT/NAME replicas=COUNT` changes the number of replicas",
     ("suspend",): f"write `lifecycle: Suspended` below `spec:` in tenants/TENANT/tenant.yaml, {_REQUEST}",
-    ("users", "invite"): f"tenants/TENANT/members.yaml lists the members of a tenant: edit it, {_REQUEST}",
+    ("users", "members"): "`allot member list --tenant TENANT` lists the members of a tenant",
+    ("invite",): f"tenants/TENANT/members.yaml lists the members of a tenant: edit it, {_REQUEST}",
     ("mount", "attach"): f"write the storage in `storages` below `spec:` in {_INSTANCE}, {_REQUEST}",
     ("grow",): "`allot storage grow TENANT/NAME 200Gi` grows a storage",
     ("share",): f"write the tenant in `sharedWith` below `spec:` in {_STORAGE}, {_REQUEST}",
@@ -65,11 +68,17 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("upload", "download", "cp"): (
         "`allot storage cp FILE TENANT/STORAGE:/` copies a file or folder to a storage, and from it in the other order"
     ),
+    ("apps", "image", "images", "template", "templates"): (
+        "`allot app list` shows the apps, and `allot app add` and `allot app pin` declare images with their digests"
+    ),
     ("edit", "update"): f"edit the file in tenants/TENANT/, {_REQUEST}",
     ("delete", "rm", "remove", "destroy"): (
         "`allot instance delete TENANT/NAME` deletes an instance."
         " `allot storage delete TENANT/NAME` deletes a storage in two merges"
     ),
+    ("instances",): "`allot instance list` lists the instances",
+    ("storages", "volumes"): "`allot storage list` lists the storages",
+    ("tenants",): "`allot tenant list` lists the tenants",
     ("cost", "price", "prices", "bill", "budget"): (
         "`allot catalog` shows prices, `allot plan` the cost of a change, `allot catalog --tenants` the month of each tenant"
     ),

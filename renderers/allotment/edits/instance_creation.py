@@ -13,7 +13,7 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.declarations import Declarations
-from allotment.edits.new_declarations import list_option_problems, write_declaration
+from allotment.edits.new_declaration import build_declaration, list_option_problems
 from allotment.edits.option_values import MountText, OptionParser
 from allotment.edits.storage_creation import StorageOptions, create_storage
 from allotment.problems import OperationRefused, quote_value
@@ -74,7 +74,7 @@ def create_instance(declarations: Declarations, new: NewInstance, list_gpu_specs
     spec = builder.build_spec()
     labels = builder.parser.parse_pairs("--label", new.options.labels)
     builder.parser.raise_problems()
-    data = write_declaration(path, spec, labels)
+    data = build_declaration(path, spec, labels)
     builder.parser.problems += list_option_problems(path, data, _OPTIONS_BY_FIELD)
     builder.parser.raise_problems()
     instance = f"{new.tenant}/{new.name}"

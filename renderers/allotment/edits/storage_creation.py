@@ -10,7 +10,7 @@ from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.declarations import Declarations
-from allotment.edits.new_declarations import list_option_problems, write_declaration
+from allotment.edits.new_declaration import build_declaration, list_option_problems
 from allotment.edits.option_values import OptionParser
 from allotment.edits.storage_sources import parse_source
 from allotment.problems import OperationRefused
@@ -47,7 +47,7 @@ def create_storage(declarations: Declarations, tenant: str, name: str, options: 
     spec = _build_spec(declarations, options, parser)
     labels = parser.parse_pairs("--label", options.labels)
     parser.raise_problems()
-    data = write_declaration(path, spec, labels)
+    data = build_declaration(path, spec, labels)
     parser.problems += list_option_problems(path, data, _OPTIONS_BY_FIELD)
     parser.raise_problems()
     return ChangeSet(f"Create storage {tenant}/{name}", {path: data}, (f"GPUStorage {tenant}/{name}",))

@@ -17,7 +17,7 @@ from allotment.declared.reading import read_declaration, suggest_name
 from allotment.declared.values import Size, format_duration, format_size
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
-from allotment.edits.new_declarations import write_declaration
+from allotment.edits.new_declaration import build_declaration
 from allotment.problems import OperationRefused, quote_value
 
 # Returns the contents of a path in each revision that must have the first merge of a deletion; None: no such file.
@@ -43,7 +43,7 @@ def create_snapshot(declarations: Declarations, tenant: str, storage: str, name:
     scope = Scope("tenant", tenant)
     declarations.find(GPUStorage, scope, storage)
     path = declarations.create_path(GPUStorageSnapshot, scope, name)
-    data = write_declaration(path, {"storage": storage})
+    data = build_declaration(path, {"storage": storage})
     title = f"Create snapshot {tenant}/{name} of {storage}"
     return ChangeSet(title, {path: data}, (f"GPUStorageSnapshot {tenant}/{name}",))
 
@@ -63,7 +63,7 @@ def clone_storage(
         raise OperationRefused(
             f"--size: {size} is less than the {format_size(spec.size)} of {'/'.join(source)}: write at least that size"
         )
-    data = write_declaration(
+    data = build_declaration(
         path,
         {
             "cluster": spec.cluster,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from allotment.declared import documents
 from allotment.declared.layout import MAX_NAME_LENGTHS, name_error
-from allotment.edits.new_declarations import write_declaration
+from allotment.edits.new_declaration import build_declaration
 from allotment.manifests.yaml_text import dump_scalar
 from allotment.problems import quote_value
 
@@ -46,15 +46,18 @@ _SPECS = f"platform/specs/{GPU}.yaml"
 _STORAGE_SPECS = f"platform/storage-specs/{STORAGE}.yaml"
 
 
-def starter_declarations(cloud: Cloud) -> dict[str, bytes]:
+def starter_declarations(cloud: Cloud, files_image: str = "") -> dict[str, bytes]:
     """Return the files of a cloud with one cluster, one GPUSpec and its stock, one StorageSpec, one plan, and no
     tenant.
+
+    `files_image` is the image of the file server of storages, with its digest. If it is empty, no storage has an accessor.
     """
     folder = f"clusters/{cloud.cluster}"
     declared: dict[str, dict[str, Any]] = {
         "platform/platform.yaml": {
             "git": {"forge": cloud.forge, "url": cloud.url, "branch": cloud.branch},
             "billing": {"currency": cloud.currency, "timeZone": cloud.time_zone},
+            **({"images": {"files": files_image}} if files_image else {}),
         },
         "platform/ownership.yaml": {
             "teams": [{"name": "platform", "logins": [cloud.admin]}],
@@ -98,13 +101,18 @@ def starter_declarations(cloud: Cloud) -> dict[str, bytes]:
         },
         f"{folder}/stocks/{GPU}.yaml": {"gpuSpec": GPU, "nodePool": POOL, "count": 2},
     }
-    return {path: write_declaration(path, spec) for path, spec in declared.items()}
+    return {path: build_declaration(path, spec) for path, spec in declared.items()}
 
 
 def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
     """Return the values that the team must supply in `files`, in the order in which the team needs them."""
     folder = f"clusters/{cloud.cluster}"
     cluster, pool, stock = (f"{folder}/{name}.yaml" for name in ("cluster", f"node-pools/{POOL}", f"stocks/{GPU}"))
+    none_yet = (
+        ""
+        if any(path.startswith("platform/apps/") for path in files)
+        else ", and there are none yet: `allot app add` declares them"
+    )
     blank_fields = [
         (cluster, "spec.destination.name", "the cluster's name in Argo CD, as `argocd cluster list` says it"),
         (cluster, "spec.gateway.name", f"your Gateway, with its namespace and the HTTPS listener of *.{cloud.domain}"),
@@ -126,7 +134,8 @@ def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
         (
             "platform/plans/team.yaml",
             "spec.allow",
-            "imageRegistries for the tenants' own images; without them, tenants can use only the apps of platform/apps, and there are none yet",
+            "imageRegistries for the tenants' own images; without them, tenants can use only the apps of platform/apps"
+            + none_yet,
         ),
         ("platform/platform.yaml", "spec.billing", "currency and time zone: neither can change once there are prices"),
     ]

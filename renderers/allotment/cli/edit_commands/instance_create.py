@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from allotment.cli.edit_commands.offers import OfferReader
+    from allotment.edits.change_set import ChangeSet
+    from allotment.edits.declarations import Declarations
+    from allotment.edits.instance_creation import InstanceOptions, NewInstance
+    from allotment.edits.instance_rows import InstanceRow
 
 
 def instance_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,13 +80,31 @@ def instance_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command("create")
-@click.argument("target", metavar="TENANT/NAME", shell_complete=complete_tenants)
+@click.argument("target", metavar="[TENANT/NAME]", required=False, shell_complete=complete_tenants)
 @instance_options
+@click.option(
+    "--count", type=click.IntRange(1, 1000), help="Create NAME-1, NAME-2 and so on. {n} in NAME is the number."
+)
+@click.option(
+    "--from",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Create the instances in a YAML list or a CSV file. Its columns are `name` (TENANT/NAME) and the names of options.",
+)
 @click.option("--yes", "is_confirmed", is_flag=True, help="Write without asking for a confirmation on a terminal.")
 @click.option("--no-input", is_flag=True, help="Ask no questions on a terminal: a missing option is an error.")
 @change_options
-def create(*, target: str, is_confirmed: bool, no_input: bool, options: ChangeOptions, **values: Any) -> None:
-    """Create an instance, and optionally the storages that it mounts.
+def create(
+    *,
+    target: str | None,
+    count: int | None,
+    file: Path | None,
+    is_confirmed: bool,
+    no_input: bool,
+    options: ChangeOptions,
+    **values: Any,
+) -> None:
+    """Create an instance, and optionally the storages that it mounts. With --count or --from, create many.
 
     On a terminal, the command asks for missing options, with the prices and the limits of your tenant. It shows the new files
     and the plan, and asks before it writes.
@@ -89,6 +112,9 @@ def create(*, target: str, is_confirmed: bool, no_input: bool, options: ChangeOp
     --app runs an app of the catalog, and --image runs your own image. --new-storage creates a storage in the same change.
     --source fills it, in one of the formats https://HOST/FILE#sha256=HASH, hf:OWNER/MODEL[@REVISION]/FILE#sha256=HASH,
     storage:[TENANT/]NAME, snapshot:NAME, s3:https://HOST/BUCKET/PREFIX or image:IMAGE@DIGEST.
+
+    Many instances are one change: all are created, or none. In a CSV file, separate several values of a cell by semicolons.
+    An option of the command line applies to each row that lacks it.
 
     Exit status: 0 success, 1 you declined, 2 an option is missing or wrong, or the result is invalid. Then nothing is written.
 
@@ -98,31 +124,58 @@ def create(*, target: str, is_confirmed: bool, no_input: bool, options: ChangeOp
       allot instance create solo-ada/notebook --cluster eu-1 --gpu-spec l4-quarter --app jupyter
       allot instance create solo-ada/painter --cluster eu-1 --gpu-spec l4-quarter --app stable-diffusion-webui \\
         --new-storage checkpoints:50Gi:/workspace/models
+      allot instance create uni-lab/student --count 20 --cluster eu-1 --gpu-spec l4-quarter --app jupyter
+      allot instance create --from students.csv --app jupyter
     """
-    from allotment.declared.kinds.gpu_instance import GPUInstance
-    from allotment.declared.layout import Scope
-    from allotment.edits.instance_creation import InstanceOptions, NewInstance, create_instance
+    from allotment.edits.instance_creation import InstanceOptions
 
-    tenant, name = require_resource_name(target)
-    new = NewInstance(tenant, name, InstanceOptions(**values))
+    rows = _read_instances(target, count, file, InstanceOptions(**values))
     offers = open_offers(options)
+    has_terminal = not no_input and options.style == "text" and sys.stdin.isatty() and sys.stdout.isatty()
 
-    asks = not no_input and options.style == "text" and sys.stdin.isatty() and sys.stdout.isatty()
+    def build(declarations: Declarations) -> ChangeSet:
+        from allotment.edits.instance_batch import create_instances
 
-    def build(declarations: Any) -> Any:
-        nonlocal new
+        nonlocal rows
         offers.bind(declarations)
-        if asks:
-            from allotment.cli.questions import ask_instance_options
-
-            declarations.create_path(GPUInstance, Scope("tenant", tenant), name)
-            new = new._replace(options=ask_instance_options(declarations, new.options, offers.read(tenant)))
-        return create_instance(declarations, new, offers.list_gpu_specs)
+        if has_terminal and not count and file is None:
+            rows = [_ask(declarations, rows[0], offers)]
+        return create_instances(declarations, rows, offers.list_gpu_specs)
 
     try:
-        run_change(options, build, _confirm if asks and not is_confirmed else None)
+        run_change(options, build, _confirm if has_terminal and not is_confirmed else None)
     except InvalidChange as error:
-        raise _with_choices(error, [new.tenant], new.options.cluster, offers) from None
+        raise _with_choices(error, [row.instance for row in rows], offers) from None
+
+
+def _read_instances(
+    target: str | None, count: int | None, file: Path | None, options: InstanceOptions
+) -> list[InstanceRow]:
+    """Return the instances that the arguments describe. Raises UsageError if the arguments exclude each other."""
+    from allotment.edits.instance_batch import number_instances
+    from allotment.edits.instance_creation import NewInstance
+    from allotment.edits.instance_rows import InstanceRow, read_rows
+
+    if file is not None:
+        if target is not None or count is not None:
+            raise click.UsageError("--from excludes TENANT/NAME and --count: the file has the names")
+        return read_rows(file.name, file.read_bytes(), options)
+    if target is None:
+        raise click.UsageError("name the instance as TENANT/NAME, or add --from FILE")
+    tenant, name = require_resource_name(target)
+    return [InstanceRow("", each) for each in number_instances(NewInstance(tenant, name, options), count or 1)]
+
+
+def _ask(declarations: Declarations, row: InstanceRow, offers: OfferReader) -> InstanceRow:
+    """Return the instance with the answers to questions about its missing options."""
+    from allotment.cli.questions import ask_instance_options
+    from allotment.declared.kinds.gpu_instance import GPUInstance
+    from allotment.declared.layout import Scope
+
+    new = row.instance
+    declarations.create_path(GPUInstance, Scope("tenant", new.tenant), new.name)
+    answers = ask_instance_options(declarations, new.options, offers.read(new.tenant))
+    return row._replace(instance=new._replace(options=answers))
 
 
 def _confirm() -> None:
@@ -132,12 +185,13 @@ def _confirm() -> None:
         raise click.exceptions.Exit(1)
 
 
-def _with_choices(error: InvalidChange, tenants: list[str], cluster: str, offers: OfferReader) -> InvalidChange:
+def _with_choices(error: InvalidChange, instances: list[NewInstance], offers: OfferReader) -> InvalidChange:
     """Return the error with the GPUSpecs that the tenants can use, if the error is about a GPUSpec, a quota or a stock."""
     if "spec.gpuSpec: " not in str(error) and "[quota]" not in str(error) and "[stock]" not in str(error):
         return error
+    places = dict.fromkeys((new.tenant, new.options.cluster) for new in instances)
     lines = [
         f"{tenant} can use in {cluster}: {', '.join(offers.list_gpu_specs(tenant, cluster)) or 'no GPUSpec'}"
-        for tenant in dict.fromkeys(tenants)
+        for tenant, cluster in places
     ]
     return InvalidChange("\n".join([str(error), *lines]))

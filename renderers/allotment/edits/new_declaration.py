@@ -1,4 +1,4 @@
-"""Writes new declarations in canonical form, and names the option that causes each of their problems."""
+"""Writes the file of a new declaration in canonical form, and checks it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,27 @@ from allotment.declared.canonical import canonicalize
 from allotment.declared.layout import DeclarationPath, parse_path
 from allotment.declared.reading import read_declaration
 from allotment.manifests.yaml_text import dump
+from allotment.problems import OperationRefused
 
 
-def write_declaration(path: str, spec: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> bytes:
-    """Return a declaration in canonical form, with its schema line. `path` is the path of a declaration."""
+def build_declaration(path: str, spec: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> bytes:
+    """Return the file of a declaration at a valid path, with its schema line."""
     spot = parse_path(path)
     assert isinstance(spot, DeclarationPath), path
     metadata = {"name": spot.name, **({"labels": dict(labels)} if labels else {})}
     value = {"apiVersion": API_VERSION, "kind": spot.kind.name, "metadata": metadata, "spec": dict(spec)}
     text = build_schema_line(path, spot.kind.name) + dump([value]).decode().removeprefix("---\n")
     return canonicalize(text.encode(), spot.kind.model)
+
+
+def check_declaration(path: str, data: bytes) -> bytes:
+    """Return the file of a declaration. Raises OperationRefused, with the field and the reason, if it is invalid."""
+    spot = parse_path(path)
+    assert isinstance(spot, DeclarationPath), path
+    declared, problems = read_declaration(path, data, spot)
+    if declared is None:
+        raise OperationRefused(f"{problems[0].field}: {problems[0].message}")
+    return data
 
 
 def list_option_problems(path: str, data: bytes, options: Mapping[str, str]) -> Iterator[str]:
