@@ -82,11 +82,10 @@ def _read_yaml(name: str, data: bytes) -> list[tuple[int, Mapping[str, Any]]]:
     nested = b"rows:\n" + data.removeprefix(b"---\n")
     shift = 1 if not data.startswith(b"---\n") else 0
     document = documents.read(nested)
-    if document.findings and data.strip():
+    findings = [finding for finding in document.findings if finding.line > shift]  # without the added line
+    if findings:
         raise OperationRefused(
-            "\n".join(
-                f"{escape_unprintable(name)}:{finding.line - shift}: {finding.message}" for finding in document.findings
-            )
+            "\n".join(f"{escape_unprintable(name)}:{finding.line - shift}: {finding.message}" for finding in findings)
         )
     rows = document.value.get("rows") if document.value is not None and len(document.value) == 1 else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
