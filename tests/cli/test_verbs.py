@@ -30,7 +30,6 @@ def test_answers_name_fields_that_exist(allot: Allot) -> None:
     kinds = {
         "GPUInstance": {"state", "storages"},
         "GPUStorage": {"deletionPolicy", "sharedWith"},
-        "Tenant": {"lifecycle"},
     }
     assert fields == set().union(*kinds.values())
     for kind, names in kinds.items():

@@ -35,6 +35,7 @@ COMMAND_GROUPS = {
         "exec": "Run a command or a shell in the container of an instance.",
         "instance": "Start, stop and open instances.",
         "storage": "Copy files between this computer and a storage.",
+        "member": "Add and remove the members of tenants.",
         "login": "Log in at the identity provider of a cluster, to call URLs from programs.",
         "set": "Set fields of a declaration.",
         "history": "Show the changes of state of an instance, storage or snapshot.",
@@ -44,6 +45,7 @@ COMMAND_GROUPS = {
         "init": "Create a repository of declarations.",
         "ownership": "Write the file of code owners for the forge.",
         "stock": "Show the units, warm placeholders and cold start times of stocks.",
+        "tenant": "Create, suspend, resume and retire tenants.",
         "add-on": "List, declare and upgrade the add-ons of clusters.",
     },
     "Operations (SRE)": {

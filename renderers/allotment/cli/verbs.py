@@ -27,11 +27,10 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("secret", "secrets"): (
         f"write tenants/TENANT/secrets/NAME.yaml, {_REQUEST}; `allot explain SecretReference` shows its fields and an example"
     ),
-    (
-        "key",
-        "keys",
-        "ssh-key",
-    ): f"write the public key in `sshKeys` of a user in tenants/TENANT/members.yaml, {_REQUEST}",
+    ("key", "keys", "ssh-key"): (
+        "`allot set Members/TENANT 'users.USER.sshKeys+=ssh-ed25519 KEY'` adds an SSH key to a member, `allot member add` has"
+        " --ssh-key"
+    ),
     ("token",): "`allot login CLUSTER --print-token` prints an ID token, to call the URLs of a tenant from programs",
     ("whoami",): (
         "Allotment has no accounts: log in at the forge, and in the browser at the URL of an instance or of Argo CD"
@@ -54,8 +53,12 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ),
     ("resize",): "`allot set instance/TENANT/NAME gpuSpec=GPU_SPEC` moves an instance to another unit",
     ("scale",): "`allot set instance/TENANT/NAME replicas=COUNT` changes the number of replicas",
-    ("suspend",): f"write `lifecycle: Suspended` below `spec:` in tenants/TENANT/tenant.yaml, {_REQUEST}",
-    ("users", "invite"): f"tenants/TENANT/members.yaml lists the members of a tenant: edit it, {_REQUEST}",
+    (
+        "suspend",
+    ): "`allot tenant suspend TENANT` stops all instances of a tenant, `allot tenant resume TENANT` starts them",
+    ("retire",): "`allot tenant retire TENANT` is the first of the two steps that delete a tenant",
+    ("users",): "tenants/TENANT/members.yaml lists the members of a tenant; `allot member add` and `remove` change it",
+    ("invite",): "`allot member add TENANT USER --role Member` adds a person to a tenant",
     ("mount", "attach"): f"write the storage in `storages` below `spec:` in {_INSTANCE}, {_REQUEST}",
     ("grow",): "`allot set storage/TENANT/NAME size=200Gi` grows a storage",
     ("share",): f"write the tenant in `sharedWith` below `spec:` in {_STORAGE}, {_REQUEST}",

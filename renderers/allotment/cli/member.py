@@ -1,0 +1,22 @@
+"""`allot member`: adds and removes the members of tenants."""
+
+from __future__ import annotations
+
+import click
+
+from allotment.cli.edit_commands import member_verbs
+
+
+@click.group()
+def command() -> None:
+    """Add and remove the members of tenants.
+
+    \b
+    Examples:
+      allot member add solo-ada ben --role Member --login ben-k#4712 --subject 00u1ben
+      allot member remove ml-orbit noor
+    """
+
+
+for _verb in member_verbs.COMMANDS:
+    command.add_command(_verb)

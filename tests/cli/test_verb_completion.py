@@ -1,0 +1,30 @@
+"""A shell completes the names that the commands of the platform team take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from allotment.cli.main import allot as program
+
+
+@pytest.mark.parametrize(
+    ("words", "incomplete", "names"),
+    [
+        (("tenant", "suspend"), "s", ["solo-ada", "studio-kite"]),
+        (("tenant", "create", "blue-fox", "--plan"), "", ["enterprise", "starter", "team"]),
+        (("member", "add"), "solo", ["solo-ada"]),
+        (("member", "remove", "solo-ada"), "", ["ada"]),
+        (("member", "remove", "--group", "studio-kite"), "kite-c", ["kite-clients"]),
+        (("member", "remove", "nope"), "", []),
+        (("member", "add", "solo-ada", "ben", "--role"), "", ["Admin", "Member", "Viewer"]),
+    ],
+)
+def test_names_are_completed(
+    words: tuple[str, ...], incomplete: str, names: list[str], sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(sample)
+    completer = ShellComplete(program, {}, "allot", "_ALLOT_COMPLETE")
+    assert [item.value for item in completer.get_completions([*words], incomplete)] == names
