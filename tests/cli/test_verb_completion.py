@@ -19,6 +19,9 @@ from allotment.cli.main import allot as program
         (("member", "remove", "solo-ada"), "", ["ada"]),
         (("member", "remove", "--group", "studio-kite"), "kite-c", ["kite-clients"]),
         (("member", "remove", "nope"), "", []),
+        (("stock", "remove"), "us", ["us-1/h100-eight", "us-1/h100-one", "us-1/l40s-spot"]),
+        (("stock", "add", "us-1/h100-more", "--node-pool"), "l4", ["l4-ts2-film", "l4-ts4", "l4-whole", "l40s-spot"]),
+        (("stock", "add", "us-1/h100-more", "--spec"), "h", ["h100-eight", "h100-one"]),
         (("member", "add", "solo-ada", "ben", "--role"), "", ["Admin", "Member", "Viewer"]),
     ],
 )

@@ -148,10 +148,9 @@ def complete_stocks(context: click.Context, parameter: click.Parameter, incomple
 
 
 def complete_node_pools(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of the node pools of the cluster in the argument CLUSTER/NAME."""
-    cluster = str(context.params.get("target") or "").partition("/")[0]
-    names = _complete_in_clusters(context, "node-pools", f"{cluster}/{incomplete}")
-    return [name.partition("/")[2] for name in names]
+    """Return the names of the node pools of all clusters. The shell has not parsed the name of the cluster yet."""
+    names = {name.partition("/")[2] for name in _complete_in_clusters(context, "node-pools", "")}
+    return _filter_by_prefix(sorted(names), incomplete)
 
 
 def _complete_in_clusters(context: click.Context, folder: str, incomplete: str) -> list[str]:

@@ -44,7 +44,7 @@ COMMAND_GROUPS = {
     "Platform team": {
         "init": "Create a repository of declarations.",
         "ownership": "Write the file of code owners for the forge.",
-        "stock": "Show the units, warm placeholders and cold start times of stocks.",
+        "stock": "Show, add and remove stocks, with their units, warm placeholders and cold start times.",
         "tenant": "Create, suspend, resume and retire tenants.",
         "add-on": "List, declare and upgrade the add-ons of clusters.",
     },

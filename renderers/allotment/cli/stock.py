@@ -1,4 +1,4 @@
-"""`allot stock`: shows the units and the warm placeholders of stocks."""
+"""`allot stock`: shows the units and the warm placeholders of stocks, and adds and removes stocks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from allotment.cli.edit_commands import stock_verbs
 from allotment.cli.options import choose_day, create_cache_opener, is_quiet, output_option
 from allotment.cli.status_options import (
     build_declared_output,
@@ -28,13 +29,18 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Show the units, warm placeholders and cold start times of stocks.
+    """Show the units, warm placeholders and cold start times of stocks, and add and remove stocks.
 
     \b
     Examples:
       allot stock list
       allot stock list --cluster us-1
+      allot stock add eu-1/l4-whole-uni --spec l4-whole --count 2 --tenant uni-lab
     """
+
+
+for _verb in stock_verbs.COMMANDS:
+    command.add_command(_verb)
 
 
 @command.command("list")
