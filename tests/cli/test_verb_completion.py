@@ -19,6 +19,8 @@ from allotment.cli.main import allot as program
         (("member", "remove", "solo-ada"), "", ["ada"]),
         (("member", "remove", "--group", "studio-kite"), "kite-c", ["kite-clients"]),
         (("member", "remove", "nope"), "", []),
+        (("spec", "price"), "l4-", ["l4-half", "l4-quarter", "l4-whole"]),
+        (("spec", "retire", "l4-half"), "l40", ["l40s-spot"]),
         (("stock", "remove"), "us", ["us-1/h100-eight", "us-1/h100-one", "us-1/l40s-spot"]),
         (("stock", "add", "us-1/h100-more", "--node-pool"), "l4", ["l4-ts2-film", "l4-ts4", "l4-whole", "l40s-spot"]),
         (("stock", "add", "us-1/h100-more", "--spec"), "h", ["h100-eight", "h100-one"]),

@@ -45,6 +45,7 @@ COMMAND_GROUPS = {
         "init": "Create a repository of declarations.",
         "ownership": "Write the file of code owners for the forge.",
         "stock": "Show, add and remove stocks, with their units, warm placeholders and cold start times.",
+        "spec": "Add GPU specs, and change their prices and lifecycle.",
         "tenant": "Create, suspend, resume and retire tenants.",
         "add-on": "List, declare and upgrade the add-ons of clusters.",
     },

@@ -56,7 +56,12 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     (
         "suspend",
     ): "`allot tenant suspend TENANT` stops all instances of a tenant, `allot tenant resume TENANT` starts them",
-    ("retire",): "`allot tenant retire TENANT` is the first of the two steps that delete a tenant",
+    ("retire",): (
+        "`allot tenant retire TENANT` is the first of the two steps that delete a tenant, `allot spec retire NAME` ends the sale"
+        " of a GPU spec"
+    ),
+    ("deprecate",): "`allot spec deprecate NAME` warns the users of a GPU spec",
+    ("reserve",): "`allot stock add CLUSTER/NAME --spec NAME --count 1 --tenant TENANT` reserves units for a tenant",
     ("users",): "tenants/TENANT/members.yaml lists the members of a tenant; `allot member add` and `remove` change it",
     ("invite",): "`allot member add TENANT USER --role Member` adds a person to a tenant",
     ("mount", "attach"): f"write the storage in `storages` below `spec:` in {_INSTANCE}, {_REQUEST}",
