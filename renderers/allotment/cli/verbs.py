@@ -33,7 +33,8 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ),
     ("token",): "`allot login CLUSTER --print-token` prints an ID token, to call the URLs of a tenant from programs",
     ("whoami",): (
-        "Allotment has no accounts: log in at the forge, and in the browser at the URL of an instance or of Argo CD"
+        "Allotment has no accounts: log in at the forge, in the browser at the URL of an instance or of Argo CD, and for"
+        " programs by `allot login CLUSTER`"
     ),
     ("new", "create", "add", "launch"): (
         f"write {_INSTANCE}, {_REQUEST}; `allot explain GPUInstance` shows its fields and an example"
@@ -48,7 +49,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         "kill",
     ): "`allot instance stop TENANT/NAME` stops an instance; its disk is erased, its storages stay",
     ("restart", "reboot"): (
-        f"write `state: Stopped` below `spec:` in {_INSTANCE}, merge it, and then merge `state: Running`;"
+        "merge the change of `allot instance stop TENANT/NAME`, and then that of `allot instance start TENANT/NAME`;"
         " both erase the disk of the instance, and keep its storages"
     ),
     ("resize",): "`allot set instance/TENANT/NAME gpuSpec=GPU_SPEC` moves an instance to another unit",
@@ -64,22 +65,26 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("reserve",): "`allot stock add CLUSTER/NAME --spec NAME --count 1 --tenant TENANT` reserves units for a tenant",
     ("users",): "tenants/TENANT/members.yaml lists the members of a tenant; `allot member add` and `remove` change it",
     ("invite",): "`allot member add TENANT USER --role Member` adds a person to a tenant",
-    ("mount", "attach"): f"write the storage in `storages` below `spec:` in {_INSTANCE}, {_REQUEST}",
+    ("mount", "attach"): (
+        "`allot set instance/TENANT/NAME 'storages+={name: STORAGE, mountPath: /data}'` mounts a storage"
+    ),
     ("grow",): "`allot set storage/TENANT/NAME size=200Gi` grows a storage",
-    ("share",): f"write the tenant in `sharedWith` below `spec:` in {_STORAGE}, {_REQUEST}",
+    (
+        "share",
+    ): "`allot set storage/TENANT/NAME 'sharedWith+={tenant: OTHER_TENANT}'` lets another tenant copy a storage",
     (
         "snapshot",
     ): f"write tenants/TENANT/snapshots/NAME.yaml, {_REQUEST}; `allot explain GPUStorageSnapshot` shows its fields and an example",
     ("restore", "clone"): (
-        f"write a new {_STORAGE} with the snapshot or storage in `prepare.source` below `spec:`, {_REQUEST}"
+        f"write a new {_STORAGE}, {_REQUEST}; `allot explain GPUStorage.spec.prepare.source` shows how it names its source"
     ),
     ("upload", "download", "cp"): (
         "`allot storage cp FILE TENANT/STORAGE:/` copies a file or folder to a storage, and from it in the other order"
     ),
-    ("edit", "update"): f"edit the file in tenants/TENANT/, {_REQUEST}",
+    ("edit", "update"): "`allot set KIND/NAME FIELD=VALUE` sets a field of any declaration, and keeps the comments",
     ("delete", "rm", "remove", "destroy"): (
-        f"delete {_INSTANCE}, {_REQUEST}. A storage or snapshot takes two merges: the first writes"
-        " `deletionPolicy: Delete` below its `spec:`, the second deletes its file an hour or more later"
+        f"delete {_INSTANCE}, {_REQUEST}. A storage takes two merges: the first has the change of"
+        " `allot set storage/TENANT/NAME deletionPolicy=Delete`, the second deletes its file an hour or more later"
     ),
     ("cost", "price", "prices", "bill", "budget"): (
         "`allot catalog` shows prices, `allot plan` the cost of a change, `allot catalog --tenants` the month of each tenant"

@@ -82,7 +82,7 @@ def set_price(declarations: Declarations, name: str, amount: str, start: str, to
 
 
 def set_spec_lifecycles(declarations: Declarations, names: Sequence[str], lifecycle: Lifecycle) -> ChangeSet:
-    """Return the change that activates, deprecates or retires GPUSpecs. Raises OperationRefused if one is not declared.
+    """Return the change that activates, deprecates or retires GPUSpecs. Raises OperationRefused if a GPUSpec is not declared.
 
     `Active` is the default, so an active GPUSpec has no field.
     """
