@@ -97,6 +97,11 @@ def test_members_are_removed(place: Place, allot: Allot) -> None:
             (*NEW, *FAY, "--ssh-key", "ssh-rsa x"),
             "allot: --ssh-key: 'ssh-rsa x' is not a public key: write one line as ",
         ),
+        (
+            (*NEW, *FAY, "--ssh-key", "ssh-key.pub"),
+            "allot: --ssh-key: 'ssh-key.pub' can't be read: No such file or dir",
+        ),
+        ((*NEW, *FAY, "--ssh-key", "~nobody-here/key"), "allot: --ssh-key: '~nobody-here/key' can't be read: No such "),
         ((*NEW, *FAY, "--ssh-key", "/no/key"), "allot: --ssh-key: '/no/key' can't be read: No such file or directory"),
         ((*NEW, *FAY, "--display-name", "x" * 101), "allot: --display-name: "),
         ((*NEW, *FAY, "--description", "x" * 2001), "allot: --description: "),

@@ -49,6 +49,7 @@ def test_unknown_columns_and_missing_values_are_problems() -> None:
         ("x.csv", b"name\n", "x.csv has 0 rows: write 1 to 5,000"),
         ("x.csv", b"name\n" + b"a\n" * (MAX_ROWS + 1), "x.csv has 5,001 rows: write 1 to 5,000"),
         ("x.csv", b"\xff", "x.csv is not text in UTF-8: convert it first"),
+        ("x.csv", b"name,name\na,b\n", "1 problem, so nothing was changed:\nx.csv:1: two columns have the same name"),
         ("x.csv", b"name\na,b\n", "1 problem, so nothing was changed:\nx.csv:2: 2 values for 1 column: quote a value"),
         ("x.csv", b'name\n"a', "1 problem, so nothing was changed:\nx.csv:2: this is not CSV: "),
         ("x.yaml", b"name: a\n", "x.yaml is not a list of mappings: begin each row with `- name:`"),

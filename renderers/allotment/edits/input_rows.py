@@ -76,6 +76,8 @@ def _read_csv(source: str, data: bytes) -> Iterator[InputRow]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
     try:
         header = [cell.strip() for cell in next(reader, [])]
+        if len(set(header)) < len(header):
+            raise refuse_rows(source, [RowProblem(reader.line_num, "two columns have the same name: rename a column")])
         for cells in reader:
             values = [cell.strip() for cell in cells]
             if not any(values):

@@ -82,9 +82,9 @@ def set_price(declarations: Declarations, name: str, amount: str, start: str, to
 
 
 def set_spec_lifecycles(declarations: Declarations, names: Sequence[str], lifecycle: Lifecycle) -> ChangeSet:
-    """Return the change that activates, deprecates or retires GPUSpecs. Raises OperationRefused if a GPUSpec is not declared.
+    """Return the change that activates, deprecates or retires GPUSpecs.
 
-    `Active` is the default, so an active GPUSpec has no field.
+    `Active` is the default, so an active GPUSpec has no field. Raises OperationRefused if a GPUSpec is not declared.
     """
     changes = [_set_lifecycle(declarations, name, lifecycle) for name in dict.fromkeys(names)]
     title = changes[0].title if len(changes) == 1 else f"{_VERBS[lifecycle]} {len(changes)} GPUSpecs"

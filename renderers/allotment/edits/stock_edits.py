@@ -100,7 +100,10 @@ def add_stocks(declarations: Declarations, file: InputFile) -> ChangeSet:
 
 
 def remove_stocks(declarations: Declarations, names: Sequence[tuple[str, str]]) -> ChangeSet:
-    """Return the change that removes stocks, given as cluster and name. Raises OperationRefused if a stock is not declared."""
+    """Return the change that removes stocks, given as cluster and name.
+
+    Raises OperationRefused if a stock is not declared.
+    """
     changes = []
     for cluster, name in dict.fromkeys(names):
         declared = declarations.find(Stock, Scope("cluster", cluster), name)

@@ -1,1 +1,1 @@
-"""The subcommands that edit declarations, one module per group: parse, call, print."""
+"""The subcommands that edit declarations, one module per group of verbs."""

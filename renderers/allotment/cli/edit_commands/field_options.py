@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -66,10 +67,10 @@ def read_ssh_keys(values: tuple[str, ...]) -> tuple[str, ...]:
     """Return public keys. A value is a key, or the name of a file that has a key in each line, such as id_ed25519.pub."""
     keys: list[str] = []
     for value in values:
-        if value.startswith(_KEY_BEGINNINGS):
+        if value.startswith(_KEY_BEGINNINGS) and " " in value:
             keys.append(value.strip())
             continue
-        text = read_file("--ssh-key", Path(value).expanduser()).decode("utf-8", "replace")
+        text = read_file("--ssh-key", Path(os.path.expanduser(value))).decode("utf-8", "replace")
         if "PRIVATE KEY" in text:
             raise OperationRefused(
                 f"--ssh-key: {quote_value(value)} has a private key: name the file of its public key, {quote_value(f'{value}.pub')}"
