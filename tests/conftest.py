@@ -21,6 +21,7 @@ from allotment.cli.main import main
 from allotment.declared.inventory import ScopeDeclarations
 from allotment.isolation.entitlements import Entitlements
 from allotment.isolation.gate import NO_ENTITLEMENTS, IsolationGate
+from allotment.reports.outputs import schema_file
 
 if TYPE_CHECKING:
     from tests.published import Place, Places
@@ -287,7 +288,7 @@ def checked(command: str, text: str) -> Any:
     """Return what a command printed as JSON, once its published schema was found to say so."""
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it has no types
 
-    schema = json.loads((PROJECT / f"schemas/output/{command}.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads((PROJECT / "schemas/output" / schema_file(command)).read_text(encoding="utf-8"))
     value = json.loads(text)
     Draft202012Validator(schema).validate(value)
     return value

@@ -18,6 +18,7 @@ import allotment
 from tests.bench.budgets import budgets
 from tests.bench.editor import editor
 from tests.bench.generate import generate
+from tests.bench.listing import listing
 from tests.bench.measure import machine, watched_machine
 from tests.bench.planning import planning
 from tests.bench.pools import pools
@@ -43,6 +44,7 @@ def measure_changes(repo: Path, work: Path, tenants: int) -> None:
         "changed, published": lambda: publishing(repo, work, DAY, ALLOT, say),
         "changed, planned": lambda: planning(repo, work, ALLOT, say),
         "asked for, and all of them": lambda: queries(repo, work, ALLOT, say),
+        "with two instances, and all of them listed": lambda: listing(repo, work, ALLOT, say),
         "hostile: the others' publish, and the next pull request's verdict": lambda: budgets(repo, work, DAY, say),
     }
     for title, measure in steps.items():

@@ -13,7 +13,6 @@ from allotment.adapters.git.repository import Repository
 from allotment.branches.branch import Branch
 from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import TenantStatus
-from tests.bench.generate import NAMES
 from tests.bench.measure import Say, median, run
 from tests.bench.publishing import git
 from tests.bench.year import at, commit, instance, storage
@@ -73,14 +72,21 @@ def write_statuses(repo: Path, remote: Path) -> None:
     tenants = sorted(path.name for path in (repo / "tenants").iterdir())
     statuses = {}
     for tenant in tenants:
-        blobs = {file.stem: compute_blob_id(file.read_bytes()) for file in (repo / "tenants" / tenant).glob("*/*.yaml")}
-        number = int(tenant.rpartition("-")[2].removesuffix("x"))
-        lab, models = NAMES[number % len(NAMES)], f"models-{number % 7}x"
+        files = sorted((repo / "tenants" / tenant).glob("*/*.yaml"))
+        blobs = {(file.parent.name, file.stem): compute_blob_id(file.read_bytes()) for file in files}
         statuses[tenant] = TenantStatus(
             tenant,
             "eu-1",
-            instances=(msgspec.structs.replace(instance(lab, "Running", at(0, 0, 0)), observed_blob=blobs[lab]),),
-            storages=(msgspec.structs.replace(storage(models), observed_blob=blobs[models]),),
+            instances=tuple(
+                msgspec.structs.replace(instance(name, "Running", at(0, 0, 0)), observed_blob=blob)
+                for (folder, name), blob in blobs.items()
+                if folder == "instances"
+            ),
+            storages=tuple(
+                msgspec.structs.replace(storage(name), observed_blob=blob)
+                for (folder, name), blob in blobs.items()
+                if folder == "storages"
+            ),
         )
     repository = Repository(repo)
     branch = Branch(repository, "eu-1", None, None, None)

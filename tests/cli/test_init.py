@@ -327,6 +327,8 @@ def test_on_a_terminal_each_answer_is_checked_as_it_is_given(tmp_path: Path) -> 
     session.asks("https://…:", "https://id.acme.dev")
     session.asks("an image@sha256:…", "allotment")
     session.asks("names nothing that stays the same", COMMIT)
+    for question in ("apps to offer", "add-ons that the cluster lacks", "file server of storages"):
+        session.asks(question, "none")
     assert "Next:" in session.ended()
     session.close()
     cluster = yaml.safe_load((tmp_path / "gpus/clusters/us-1/cluster.yaml").read_text())
@@ -350,6 +352,8 @@ def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
     session.asks("The first cluster's name [eu-1]:", "")
     session.asks("The parent domain of all instances:", "gpu.acme.dev")
     session.asks("https://…:", "https://id.acme.dev")
+    for question in ("apps to offer", "add-ons that the cluster lacks", "file server of storages"):
+        session.asks(question, "none")
     assert "Next:" in session.ended()
     session.close()
     platform = yaml.safe_load((tmp_path / "gpus/platform/platform.yaml").read_text())

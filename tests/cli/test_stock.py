@@ -105,6 +105,18 @@ def test_what_is_merged_counts_and_what_is_wrong_there_is_said(run_stock: Allot,
     assert "invalid declarations are ignored here: " in result.err
 
 
+def test_filters_select_stocks_and_wide_has_the_price(run_stock: Allot) -> None:
+    assert lines(run_stock("--gpu", "nvidia-l4", "--max-price", "0.5", "-o", "wide")) == [
+        HEADS.replace("COLD", "MODEL MEMORY PRICE/HOUR COLD"),
+        "l4-half-film eu-1 l4-half l4-ts2-film 2 6 2 4 4 - film-house nvidia-l4 24Gi 0.46 -",
+        "l4-quarter eu-1 l4-quarter l4-ts4 3 40 17 23 6 - - nvidia-l4 24Gi 0.21 -",
+    ]
+    assert run_stock("--min-memory", "80Gi", "-o", "name").out == "us-1/h100-eight\nus-1/h100-one\n"
+    result = run_stock("--spec", "l4-quater")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.splitlines()[-1] == "allot: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'?"
+
+
 def test_a_cluster_that_nobody_knows(run_stock: Allot) -> None:
     result = run_stock("--cluster", "us-2")
     assert (result.code, result.out, result.err) == (2, "", "allot: no cluster is named 'us-2'; did you mean 'us-1'?\n")

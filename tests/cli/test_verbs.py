@@ -14,7 +14,7 @@ ROW = re.compile(r"\| (`[a-z-]+`(?:, `[a-z-]+`)*) \| (.*) \|")
 EXPECTED = (
     "log ssh stop start restart delete cost new create apply ps get list open logout rm share snapshot restore clone"
     " mount attach grow resize upload download cp connect port-forward kill launch budget usage bill users whoami watch invite push"
-    " scale suspend"
+    " scale suspend image templates"
 )
 
 

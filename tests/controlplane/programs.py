@@ -221,6 +221,11 @@ NODE: Mapping[str, Tool] = {
 }
 PEERS: Mapping[str, Tool] = {
     "helm": Tool("helm.sh/helm/v3", {"helm": "helm.sh/helm/v3/cmd/helm"}),
+    # The reference implementation of OCI's distribution API.
+    "distribution": Tool(
+        "github.com/distribution/distribution/v3",
+        {"registry": "github.com/distribution/distribution/v3/cmd/registry"},
+    ),
     # Alone, for who measures without a control plane.
     "kubectl": Tool(
         "k8s.io/kubernetes",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from allotment.reports.markdown import code_span, markdown_table
-from allotment.reports.outputs import OUTPUTS, output_schema
+from allotment.reports.outputs import OUTPUTS, output_schema, schema_file
 from tests.reference import paragraphs
 
 HEAD = """# Output
@@ -25,7 +25,7 @@ def pages() -> Iterator[tuple[str, str]]:
         schema = output_schema(command)
         parts = schema["$defs"]
         first = _name(schema["$ref"])
-        about = f"`allot {command} -o json`, as `schemas/output/{command}.schema.json` says it."
+        about = f"`allot {command} -o json`, as `schemas/output/{schema_file(command)}` says it."
         lines += ["", f"## {command}", "", about, "", *_part(command, parts[first])]
         for name in sorted(set(parts) - {first}):
             lines += ["", f"### {command}: {name}", "", *_part(command, parts[name])]
@@ -44,7 +44,7 @@ def type_of(command: str, node: dict[str, Any]) -> str:
     """Return a field's type as Markdown: words, the values it may have, or the part that it is."""
     if "$ref" in node:
         name = _name(node["$ref"])
-        return f"[{name}](#{command}-{name.lower()})"
+        return f"[{name}](#{command.replace(' ', '-')}-{name.lower()})"
     if "enum" in node:
         return " or ".join(code_span(str(value)) for value in node["enum"])
     if "const" in node:

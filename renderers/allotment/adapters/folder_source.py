@@ -200,11 +200,20 @@ def find_root(start: Path) -> Path:
 
 def write_file(path: Path, data: bytes) -> None:
     """Replace a file's content atomically, and keep its mode."""
+    os.replace(stage_file(path, data), path)
+
+
+def stage_file(path: Path, data: bytes) -> Path:
+    """Write the new content of a file to a temporary file beside it, with its mode, and return the temporary file.
+
+    If the content can't be written, removes the temporary file and raises OSError.
+    """
     temporary = path.with_name(f".{path.name}.allotment-new")
     try:
         temporary.write_bytes(data)
         if path.exists():
             os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
-        os.replace(temporary, path)
-    finally:
+    except BaseException:
         temporary.unlink(missing_ok=True)
+        raise
+    return temporary

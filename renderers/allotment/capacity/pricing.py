@@ -13,10 +13,10 @@ from typing import NamedTuple, Protocol, TypeVar
 from allotment.capacity.units import instances_holding_units
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
-from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
-from allotment.declared.kinds.storage_spec import StorageSpec
+from allotment.declared.kinds.storage_spec import MonthlyPrice, StorageSpec
 from allotment.declared.values import GIBI
 
 HOURS_A_MONTH = 730
@@ -100,6 +100,21 @@ def monthly_costs(catalog: Catalog, tenant: ScopeDeclarations) -> list[Cost]:
             name = f"snapshot {snapshot.model.name}"
             costs.append(Cost(name, snapshot.path, cost, is_sold(prices, catalog.as_of)))
     return sorted(costs, key=lambda cost: (-cost.per_month, cost.label))
+
+
+def hourly_price(spec: GPUSpecSpec, day: datetime.date) -> Decimal | None:
+    """Return the price of a unit for an hour on a day; None if the GPUSpec is not for sale on this day."""
+    return price_on(spec.prices, day).per_hour if is_sold(spec.prices, day) else None
+
+
+def hourly_storage_price(prices: Sequence[MonthlyPrice], day: datetime.date) -> Decimal | None:
+    """Return the price of a GiB for an hour on a day; None if no price has started on this day."""
+    return price_on(prices, day).per_gib_month / HOURS_A_MONTH if is_sold(prices, day) else None
+
+
+def format_hourly(amount: Decimal) -> str:
+    """Return an amount per hour as text, rounded half up: with two decimal places, or with four if they are needed."""
+    return str(amount.quantize(Decimal("0.0001"), rounding="ROUND_HALF_UP")).removesuffix("00")
 
 
 def monthly_cost(catalog: Catalog, tenant: ScopeDeclarations) -> Decimal:

@@ -6,6 +6,7 @@ docs/decisions/0002-units.md.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -18,7 +19,7 @@ from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.declared.kinds.sharing import replicas_of
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.kinds.tenant import Tenant
-from allotment.declared.values import MEBI
+from allotment.declared.values import GIBI, MEBI
 
 GPU = "nvidia.com/gpu"
 SHARED_GPU = "nvidia.com/gpu.shared"  # time-slicing and MPS: the device plugin's name for a shared nvidia.com/gpu
@@ -86,6 +87,19 @@ def gpu_memory_limit(spec: GPUSpecSpec) -> int | None:
     if spec.sharing is None or spec.sharing.mps is None:
         return None
     return spec.gpu.memory // spec.sharing.mps.replicas // MEBI * MEBI
+
+
+def memory_per_device(spec: GPUSpecSpec) -> int:
+    """Return the bytes of GPU memory that a unit has on each of its GPUs or GPU slices.
+
+    A MIG slice has the memory in the name of its profile, and MPS limits the memory (`gpu_memory_limit`). Without them,
+    the memory is that of the physical GPU, also with time-slicing, which doesn't limit the memory.
+    """
+    if (limit := gpu_memory_limit(spec)) is not None:
+        return limit
+    profile = mig_profile(spec)
+    memory = re.search(r"\.(\d+)gb", profile) if profile is not None else None
+    return int(memory[1]) * GIBI if memory is not None else spec.gpu.memory
 
 
 def node_resources(pool: NodePoolSpec) -> dict[str, int]:

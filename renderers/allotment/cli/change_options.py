@@ -99,7 +99,7 @@ def run_change(options: ChangeOptions, build: Callable[[Declarations], ChangeSet
     target = FolderTarget(root, day, opener)
     planned = target.plan(build(target.declarations))
     if _show(planned, options):
-        target.write(planned.change_set)
+        target.write(planned)
         if options.commits:
             target.commit(planned.change_set)
         _print_result(options, planned, "Commit" if options.commits else "Folder")

@@ -55,6 +55,26 @@ def complete_ready_made_add_ons(context: click.Context, parameter: click.Paramet
     return _filter_by_prefix(_list_stems(find_sample_folder() / "platform/add-ons", "*.yaml"), incomplete)
 
 
+def complete_apps(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of the declared apps."""
+    root = _find_root(context)
+    return _filter_by_prefix(_list_stems(root / "platform/apps", "*.yaml") if root else [], incomplete)
+
+
+def complete_catalog_apps(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of the apps of the built-in catalog."""
+    from allotment.starter.apps import APPS
+
+    return _filter_by_prefix(list(APPS), incomplete)
+
+
+def complete_first_add_ons(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of the add-ons that a first cluster needs."""
+    from allotment.starter.apps import FIRST_ADD_ONS
+
+    return _filter_by_prefix(list(FIRST_ADD_ONS), incomplete)
+
+
 def create_resource_completer(*folders: str, alone: bool = False) -> Completer:
     """Return a completer of TENANT/NAME, where NAME is the name of a file in one of `folders` of the tenant.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -11,7 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.options import find_sample_folder, output_option, print_note
+from allotment.cli.init_catalog import (
+    CatalogChoice,
+    CatalogFiles,
+    ask_choice,
+    build_catalog_files,
+    catalog_options,
+    check_choice,
+)
+from allotment.cli.init_result import print_result
+from allotment.cli.options import find_sample_folder, output_option
 from allotment.declared.forges import FORGES
 from allotment.problems import OperationRefused, quote_value
 
@@ -32,9 +40,6 @@ _QUESTIONS = {  # `allot init` asks the questions in this order
     "admin": "Your login at the forge; you approve changes to the platform",
     "program": "The pinned source of Allotment for CI: git+https://…@COMMIT, a wheel's URL#sha256=…, an image@sha256:…",
 }
-BOOTSTRAP_COMMAND = (
-    "allot bootstrap | kubectl apply --server-side --force-conflicts --filename -     # where Argo CD runs"
-)
 # With --sample, these options are refused, because the sample cloud has its own values.
 _CLOUD_OPTIONS = ("cluster", "domain", "oidc_issuer", "admin")
 
@@ -53,6 +58,7 @@ _CLOUD_OPTIONS = ("cluster", "domain", "oidc_issuer", "admin")
 @click.option(
     "--time-zone", metavar="ZONE", help="The time zone of billing days. It cannot change later. Default: UTC."
 )
+@catalog_options
 @click.option(
     "--docs-url",
     metavar="URL",
@@ -75,12 +81,18 @@ def command(
     docs_url: str | None,
     upgrade: bool,
     dry_run: bool,
+    apps: tuple[str, ...],
+    add_ons: tuple[str, ...],
+    files_image: str | None,
     **options: str | None,
 ) -> None:
     """Write a repository of declarations to begin with: one cluster, one GPU spec, one plan, no tenant, and CI.
 
     DIR is empty, or a clone of an empty repository; nothing is overwritten. On a terminal the command asks for each
-    missing option. It ends with a list of values to fill in, and with the next commands.
+    missing option, and then for apps and add-ons. It ends with a list of values to fill in, and with the next commands.
+
+    An app and the file server are declared with the digest that their registry has now. If a registry gives no answer, the
+    command leaves the image out, and says how to declare it later.
 
     With --upgrade, DIR is an existing repository. The command updates the files that nobody edits by hand, and shows the
     difference. It refuses to overwrite a file with uncommitted changes.
@@ -90,9 +102,12 @@ def command(
       allot init gpus
       allot init gpus --program 'allotment @ git+https://git.example.com/allotment@COMMIT' --forge github
         --url https://github.com/acme/gpus --cluster eu-1 --domain gpu.acme.dev
-        --oidc-issuer https://id.acme.dev --admin alice
+        --oidc-issuer https://id.acme.dev --admin alice --app jupyter --app vllm
+        --add-on cert-manager --add-on envoy-gateway --add-on nvidia-device-plugin
       allot init --upgrade . --program 'allotment @ git+https://git.example.com/allotment@COMMIT'
     """
+    choice = CatalogChoice(apps, add_ons, files_image or "")
+    check_choice(choice, new_cloud=not (upgrade or sample))
     if upgrade:
         from allotment.cli.init_upgrade import upgrade_repository
 
@@ -105,10 +120,12 @@ def command(
     existing_names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     if conflicts := [name for name in existing_names if name not in ALLOWED_ENTRIES]:
         raise OperationRefused(f"{quote_value(str(folder))} holds {quote_value(conflicts[0])}: name an empty folder")
+    before = dict(options)
     program, cloud = _ask_missing_values(branch, options, sample)
-    files = _build_files(program, cloud, sample, docs_url)
+    catalog = build_catalog_files(ask_choice(choice) if options != before and not sample else choice)
+    files = _build_files(program, cloud, sample, docs_url, catalog)
     _write_files(folder, files)
-    _print_result(folder, cloud, files, sample, style)
+    print_result(folder, cloud, files, catalog=catalog, sample=sample, style=style)
 
 
 def _format_option(name: str) -> str:
@@ -205,7 +222,9 @@ def _find_wrong_values(branch: str, options: dict[str, str | None], sample: bool
     return [*problems, *invalid_values(_build_cloud(branch, options), sample=sample)]
 
 
-def _build_files(program: Program, cloud: Cloud, sample: bool, docs_url: str | None) -> dict[str, bytes]:
+def _build_files(
+    program: Program, cloud: Cloud, sample: bool, docs_url: str | None, catalog: CatalogFiles
+) -> dict[str, bytes]:
     """Return all files of the repository, by path."""
     from allotment.starter.declarations import list_blanks, sample_platform, starter_declarations
     from allotment.starter.repository import tenants_page
@@ -216,7 +235,7 @@ def _build_files(program: Program, cloud: Cloud, sample: bool, docs_url: str | N
         files |= {f"{name}/{path}": data for name in SAMPLE_FOLDERS for path, data in _read_files_below(source / name)}
         files["platform/platform.yaml"] = sample_platform(files["platform/platform.yaml"], cloud)
     else:
-        files |= starter_declarations(cloud)
+        files |= starter_declarations(cloud, catalog.files_image) | catalog.files
         files["tenants/README.md"] = tenants_page(cloud.admin)
     remaining_blanks = [] if sample else list_blanks(cloud, files)
     return files | build_generated_files(cloud.forge, cloud.branch, program, remaining_blanks, docs_url)
@@ -247,60 +266,6 @@ def _write_files(folder: Path, files: dict[str, bytes]) -> None:
             (Path(place) / path).write_bytes(data)
         for entry in sorted(Path(place).iterdir()):
             os.rename(entry, folder / entry.name)
-
-
-def _print_result(folder: Path, cloud: Cloud, files: dict[str, bytes], sample: bool, style: str) -> None:
-    """Print the written files, the blanks to fill in, and the next steps."""
-    from allotment.starter.declarations import list_blanks
-
-    remaining_blanks = [] if sample else list_blanks(cloud, files)
-    commands = [
-        f"cd {shlex.quote(str(folder))}",
-        "allot validate",
-        *_list_push_commands(folder, cloud),
-        BOOTSTRAP_COMMAND,
-    ]
-    if style == "json":
-        from allotment.reports import outputs
-        from allotment.reports.outputs.init import BlankOutput, InitOutput
-
-        output = InitOutput(
-            folder=str(folder),
-            files=tuple(sorted(files)),
-            blanks=tuple(
-                BlankOutput(blank.path, blank.line, blank.field, blank.description) for blank in remaining_blanks
-            ),
-            next=tuple(commands),
-        )
-        click.echo(outputs.as_json(output), nl=False)
-        return
-    print_note(
-        f"{folder}: {'a sample cloud' if sample else 'a cloud with one cluster and no tenant'}, and CI for {cloud.forge}."
-    )
-    if remaining_blanks:
-        print_note("\nReplace these values in this folder:")
-        for blank in remaining_blanks:
-            print_note(f"  {blank.path}:{blank.line}  {blank.field}  {blank.description}")
-        print_note("\nREADME.md also has this list, with check boxes.")
-    if sample:
-        print_note("\nIts people, hosts and images are examples: `allot validate` warns until you replace the hosts.")
-    print_note(
-        "\n".join(["\nNext:", *(f"  {line}" for line in commands), f"\nCI publishes each push to {cloud.branch}."])
-    )
-
-
-def _list_push_commands(folder: Path, cloud: Cloud) -> list[str]:
-    """Return the commands that push the new repository to the forge.
-
-    If the folder is a clone, the commands add no remote, because a clone already has a remote.
-    """
-    begin = [f"git init --initial-branch {cloud.branch}", f"git remote add origin {cloud.url}"]
-    is_clone = (folder / ".git").exists()
-    return [
-        *([] if is_clone else begin),
-        "git add --all && git commit --message Begin",
-        f"git push --set-upstream origin {cloud.branch}",
-    ]
 
 
 def _read_files_below(folder: Path) -> list[tuple[str, bytes]]:

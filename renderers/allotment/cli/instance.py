@@ -1,4 +1,4 @@
-"""`allot instance`: starts and stops instances, and opens their addresses."""
+"""`allot instance`: lists, starts and stops instances, and opens their addresses."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import click
 
 from allotment.cli.change_options import ChangeOptions, change_options, run_change
 from allotment.cli.completers import create_resource_completer
+from allotment.cli.lists import instance_list
+from allotment.cli.lists.show import show_instance
 from allotment.cli.options import find_repository, open_source, output_option, repository_option
 from allotment.cli.status_options import split_resource_name
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
@@ -23,13 +25,19 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Start, stop and open instances.
+    """List, start, stop and open instances.
 
     \b
     Examples:
+      allot instance list --tenant solo-ada
+      allot instance show solo-ada/webui
       allot instance stop solo-ada/webui
       allot instance open solo-ada/webui --ssh
     """
+
+
+command.add_command(instance_list.command)
+command.add_command(show_instance)
 
 
 @command.command("start")

@@ -60,13 +60,13 @@ def _print_result(stale: list[str], check: bool, style: str) -> None:
 
 def _list_schemas() -> Iterator[tuple[str, str]]:
     """Yield the name and text of each schema."""
-    from allotment.reports.outputs import OUTPUTS, output_schema
+    from allotment.reports.outputs import OUTPUTS, output_schema, schema_file
 
     for kind in KINDS.values():
         yield f"{kind.name}.schema.json", format_schema(kind)
     for command in OUTPUTS:
         schema = output_schema(command)
-        yield f"output/{command}.schema.json", json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+        yield f"output/{schema_file(command)}", json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def format_schema(kind: Kind) -> str:

@@ -6,15 +6,15 @@ import datetime
 import time
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from allotment.cli.completers import COMPLETE_TENANT_OR_RESOURCE, complete_gpu_specs
 from allotment.cli.options import choose_day, create_cache_opener, is_quiet, output_option
 from allotment.cli.status_options import (
     POLL_SECONDS,
+    State,
     build_declared_output,
     check_names,
     clone_options,
@@ -35,32 +35,6 @@ if TYPE_CHECKING:
     from allotment.observed.resource_status import ResourceStatus
     from allotment.reports.outputs.status import StatusOutput
     from allotment.services.status_view.status_view import StatusView
-
-
-class State(click.ParamType[str]):
-    """A state of an instance, storage or snapshot, in upper or lower case."""
-
-    name = "state"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        states = _list_states()
-        choice = {state.lower(): state for state in states}.get(str(value).lower())
-        if choice is None:
-            self.fail(
-                f"no state is named {quote_value(value)}{suggest_name(str(value).capitalize(), states)}", param, ctx
-            )
-        return choice
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        states = [state.lower() for state in _list_states()]
-        return [CompletionItem(state) for state in states if state.startswith(incomplete.lower())]
-
-
-def _list_states() -> tuple[str, ...]:
-    """Return the states in the JSON output, and the state that only the text output shows."""
-    from allotment.conditions import STARTING, STATES
-
-    return (*STATES, STARTING)
 
 
 @click.command()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from allotment.cli.completers import complete_clusters
 from allotment.cli.options import choose_day, create_cache_opener, find_repository, is_quiet, repository_option
@@ -52,6 +53,32 @@ def open_status_remote(repo: Path | None, url: str | None) -> tuple[Any, Any, li
     source, here = FolderSource(root), Repository(root)
     remote = Remote(here, resolve_branch_urls(source, "origin", status=url).status, keep=True)
     return here, remote, sorted(read_reporter_keys(source).items())
+
+
+class State(click.ParamType[str]):
+    """A state of an instance, storage or snapshot, in upper or lower case."""
+
+    name = "state"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        states = _list_states()
+        choice = {state.lower(): state for state in states}.get(str(value).lower())
+        if choice is None:
+            self.fail(
+                f"no state is named {quote_value(value)}{suggest_name(str(value).capitalize(), states)}", param, ctx
+            )
+        return choice
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        states = [state.lower() for state in _list_states()]
+        return [CompletionItem(state) for state in states if state.startswith(incomplete.lower())]
+
+
+def _list_states() -> tuple[str, ...]:
+    """Return the states in the JSON output, and the state that only the text output shows."""
+    from allotment.conditions import STARTING, STATES
+
+    return (*STATES, STARTING)
 
 
 cluster_option = click.option(

@@ -1,14 +1,23 @@
-"""`allot stock`: shows the units and the warm placeholders of stocks, and adds and removes stocks."""
+"""`allot stock`: shows the units and the warm placeholders of stocks, finds free units, and adds and removes stocks."""
 
 from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from allotment.cli.edit_commands import stock_verbs
+from allotment.cli.list_options import (
+    MEMORY_FILTER,
+    MODEL_FILTER,
+    SPEC_FILTER,
+    UNIT_PRICE_FILTER,
+    add_options,
+    build_filter,
+)
+from allotment.cli.lists import stock_search
 from allotment.cli.options import choose_day, create_cache_opener, is_quiet, output_option
 from allotment.cli.status_options import (
     build_declared_output,
@@ -29,11 +38,12 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Show the units, warm placeholders and cold start times of stocks, and add and remove stocks.
+    """Show the units, warm placeholders and cold start times of stocks, find free units, and add and remove stocks.
 
     \b
     Examples:
       allot stock list
+      allot stock search --min-memory 40Gi --free 4
       allot stock list --cluster us-1
       allot stock add eu-1/l4-whole-uni --spec l4-whole --count 2 --tenant uni-lab
     """
@@ -41,13 +51,15 @@ def command() -> None:
 
 for _verb in stock_verbs.COMMANDS:
     command.add_command(_verb)
+command.add_command(stock_search.command)
 
 
 @command.command("list")
 @cluster_option
-@output_option()
+@add_options(SPEC_FILTER, MODEL_FILTER, MEMORY_FILTER, UNIT_PRICE_FILTER)
+@output_option("wide", "yaml", "name")
 @clone_options
-def list_stocks(cluster: str | None, style: str, repo: Path | None, url: str | None) -> None:
+def list_stocks(*, cluster: str | None, style: str, repo: Path | None, url: str | None, **filters: Any) -> None:
     """Show a row for each stock: its pool and nodes, its units, and the number of warm units.
 
     The merged declarations determine the units. WARM is the number of placeholders that keep free units ready. READY is the
@@ -58,12 +70,17 @@ def list_stocks(cluster: str | None, style: str, repo: Path | None, url: str | N
     COLD START is the time that an instance without a free unit waited for a node, from the last 20 such starts of the GPU spec
     in the cluster. The image pull comes after that time. A dash means that the nodes always exist.
 
+    `-o wide` adds the GPU model, the memory of each GPU or GPU slice, and the price of a unit per hour.
+
     \b
     Examples:
       allot stock list
+      allot stock list --gpu nvidia-l4 -o wide
       allot stock list --cluster us-1
       allot stock list -o json
     """
+    from allotment.observed.resource_rows import read_offers
+    from allotment.observed.row_filters import check_offer_names, matches_offer
     from allotment.reports.sheets import print_output
     from allotment.reports.stock_table import stock_rows, stocks_table
     from allotment.services.check.check_options import CheckOptions
@@ -84,18 +101,23 @@ def list_stocks(cluster: str | None, style: str, repo: Path | None, url: str | N
         )
         click.echo(words, err=True)
     claims = [claim for part in check.tally_entries.values() for claim in part.claims]
+    offers, conditions = read_offers(check.catalog), build_filter(**filters)
+    check_offer_names(conditions, offers, view.reporter_keys)
     rows = [
         row
         for row in stock_rows(check.catalog, claims, view.reported_status.clusters)
-        if cluster in (None, row.cluster)
+        if cluster in (None, row.cluster) and matches_offer(row.spec.gpu_spec, conditions, offers)
     ]
     clusters = [status for status in view.reported_status.clusters if cluster in (None, status.cluster)]
-    if style == "json":
+    if style in ("json", "yaml"):
         from allotment.reports.outputs import as_json
+        from allotment.reports.outputs.yaml_form import as_yaml
 
-        click.echo(as_json(_build_output(view, rows, cluster, now)), nl=False)
+        click.echo((as_json if style == "json" else as_yaml)(_build_output(view, rows, cluster, now)), nl=False)
+    elif style == "name":
+        click.echo("".join(f"{row.cluster}/{row.name}\n" for row in rows), nl=False)
     else:
-        print_output(stocks_table(rows, clusters, now))
+        print_output(stocks_table(rows, clusters, now, offers if style == "wide" else None))
 
 
 def _build_output(view: StatusView, rows: list[StockRow], cluster: str | None, now: datetime.datetime) -> StockOutput:

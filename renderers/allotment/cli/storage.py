@@ -1,4 +1,4 @@
-"""`allot storage`: copies files between the local computer and the storages of a tenant."""
+"""`allot storage`: lists storages, and copies files between the local computer and the storages of a tenant."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from allotment.cli.completers import create_resource_completer
+from allotment.cli.lists import storage_list
+from allotment.cli.lists.show import show_storage
 from allotment.cli.options import find_repository, is_quiet, open_source, output_option
 from allotment.cli.pod_access_options import kubeconfig_options, open_kubeconfig
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
@@ -31,13 +33,19 @@ _REMOTE = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+):(.*)", re.DOTALL)
 
 @click.group()
 def command() -> None:
-    """Copy files between this computer and a storage.
+    """List storages, and copy files between this computer and a storage.
 
     \b
     Examples:
+      allot storage list --tenant solo-ada
+      allot storage show solo-ada/models
       allot storage cp model.safetensors solo-ada/models:/checkpoints/
       allot storage cp solo-ada/outputs:/ ./outputs
     """
+
+
+command.add_command(storage_list.command)
+command.add_command(show_storage)
 
 
 class RemotePath(NamedTuple):

@@ -10,9 +10,11 @@ _STORAGE = "tenants/TENANT/storages/NAME.yaml"
 _REQUEST = "and open a pull request"
 
 VERB_HINTS: dict[tuple[str, ...], str] = {
-    ("ps", "get", "list", "ls", "show", "describe"): (
-        "`allot status` lists everything, `allot status TENANT/NAME` shows one instance, storage or snapshot"
+    ("ps", "get", "list", "ls"): (
+        "`allot instance list` lists instances; storage, spec, stock, tenant and member have `list` too"
     ),
+    ("show", "describe"): "`allot instance show TENANT/NAME` shows an instance, `allot storage show` a storage",
+    ("search", "find", "offers"): "`allot stock search --min-memory 40Gi` finds free units, with their prices",
     ("log",): "`allot logs TENANT/NAME` prints the log",
     ("ssh", "scp", "sftp", "rsync", "vscode", "code"): (
         "`allot instance open TENANT/INSTANCE --ssh` prints its SSH command, and `allot exec` opens a shell without SSH"
@@ -63,11 +65,11 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ),
     ("deprecate",): "`allot spec deprecate NAME` warns the users of a GPU spec",
     ("reserve",): "`allot stock add CLUSTER/NAME --spec NAME --count 1 --tenant TENANT` reserves units for a tenant",
-    ("users",): "tenants/TENANT/members.yaml lists the members of a tenant; `allot member add` and `remove` change it",
     ("invite",): "`allot member add TENANT USER --role Member` adds a person to a tenant",
     ("mount", "attach"): (
         "`allot set instance/TENANT/NAME 'storages+={name: STORAGE, mountPath: /data}'` mounts a storage"
     ),
+    ("users", "members"): "`allot member list --tenant TENANT` lists the members of a tenant",
     ("grow",): "`allot set storage/TENANT/NAME size=200Gi` grows a storage",
     (
         "share",
@@ -82,10 +84,16 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         "`allot storage cp FILE TENANT/STORAGE:/` copies a file or folder to a storage, and from it in the other order"
     ),
     ("edit", "update"): "`allot set KIND/NAME FIELD=VALUE` sets a field of any declaration, and keeps the comments",
+    ("apps", "image", "images", "template", "templates"): (
+        "`allot app list` shows the apps, and `allot app add` and `allot app pin` declare images with their digests"
+    ),
     ("delete", "rm", "remove", "destroy"): (
         f"delete {_INSTANCE}, {_REQUEST}. A storage takes two merges: the first has the change of"
         " `allot set storage/TENANT/NAME deletionPolicy=Delete`, the second deletes its file an hour or more later"
     ),
+    ("instances",): "`allot instance list` lists the instances",
+    ("storages", "volumes"): "`allot storage list` lists the storages",
+    ("tenants",): "`allot tenant list` lists the tenants",
     ("cost", "price", "prices", "bill", "budget"): (
         "`allot catalog` shows prices, `allot plan` the cost of a change, `allot catalog --tenants` the month of each tenant"
     ),

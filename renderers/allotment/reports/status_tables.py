@@ -118,8 +118,13 @@ def _edit_notices(rows: Iterable[ResourceStatus]) -> Iterator[Text]:
             yield Text.assemble(f"{place}: ", sanitize_sentence(condition.message), style="yellow")
 
 
+def style_of_state(state: str) -> str:
+    """Return the style of a state; empty if it has none."""
+    return _STYLES.get(state, "")
+
+
 def _state_text(state: str) -> Text:
-    return Text(escape_unprintable(state, 30), style=_STYLES.get(state, ""))
+    return Text(escape_unprintable(state, 30), style=style_of_state(state))
 
 
 def _replicas_text(row: ResourceStatus, between: str) -> str:

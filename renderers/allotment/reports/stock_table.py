@@ -8,12 +8,15 @@ from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 
+from allotment.capacity.pricing import format_hourly
 from allotment.capacity.units import UnitClaim, compute_stock_usage, count_placeholders
 from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.declared.kinds.stock import StockSpec
+from allotment.declared.values import format_size
 from allotment.diff.cold_starts import ColdStartTime
 from allotment.observed.cold_starts import summarize_cold_starts
+from allotment.observed.resource_rows import Offers
 from allotment.observed.status import ClusterStatus
 from allotment.reports.cold_starts import format_cold_start
 from allotment.reports.sheets import Sheet, sanitize_sentence, sanitize_value
@@ -92,10 +95,16 @@ def _stock_row(
     )
 
 
-def stocks_table(rows: Iterable[StockRow], clusters: Iterable[ClusterStatus], now: datetime.datetime) -> RenderableType:
-    """Return a table with a row for each stock, after notices on clusters with an outdated status."""
+def stocks_table(
+    rows: Iterable[StockRow], clusters: Iterable[ClusterStatus], now: datetime.datetime, offers: Offers | None = None
+) -> RenderableType:
+    """Return a table with a row for each stock, after notices on clusters with an outdated status.
+
+    With `offers`, the table also has the GPU model, the memory of each GPU or slice, and the price of a unit per hour.
+    """
     heads = "STOCK", "CLUSTER", "GPU SPEC", "POOL", "NODES", "UNITS", "HELD", "FREE", "WARM", "READY", "TENANT"
-    sheet = Sheet(*heads, "COLD START", long=("COLD START",))
+    offer_heads = ("MODEL", "MEMORY", "PRICE/HOUR") if offers is not None else ()
+    sheet = Sheet(*heads, *offer_heads, "COLD START", long=("COLD START",))
     for row in rows:
         units = (
             row.spec.count,
@@ -109,9 +118,17 @@ def stocks_table(rows: Iterable[StockRow], clusters: Iterable[ClusterStatus], no
         sheet.add_row(
             *map(sanitize_value, values),
             sanitize_value(row.spec.tenant or "-"),
+            *(map(sanitize_value, _offer_values(row.spec.gpu_spec, offers)) if offers is not None else ()),
             sanitize_sentence(format_cold_start(row.cold_start_time) if comes else "-"),
         )
     return Group(*stale_notices(clusters, now), sheet)
+
+
+def _offer_values(gpu_spec: str, offers: Offers) -> tuple[str, str, str]:
+    """Return the model, the memory and the price of a GPUSpec; a dash for each unknown value."""
+    if (offer := offers.gpu_specs.get(gpu_spec)) is None:
+        return "-", "-", "-"
+    return offer.model, format_size(offer.memory), "-" if offer.price is None else format_hourly(offer.price)
 
 
 def _nodes_text(pool: NodePoolSpec | None) -> str:

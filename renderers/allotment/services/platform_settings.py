@@ -5,6 +5,7 @@ A source holds the declarations: it is a folder or a commit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
@@ -53,12 +54,12 @@ def list_cluster_names(source: Source) -> list[str]:
     return [scope.name for scope in source.scopes()[0] if scope.kind == "cluster"]
 
 
-def read_reporter_keys(source: Source) -> dict[str, str | None]:
-    """Return, by cluster, the public key of the reporter.
+def read_reporter_keys(source: Source, names: Iterable[str] | None = None) -> dict[str, str | None]:
+    """Return, by cluster, the public key of the reporter. `names` are the clusters, by default all clusters.
 
     The key is None if the Cluster declares no reporter or can't be read.
     """
-    clusters = {name: read_cluster(source, name) for name in list_cluster_names(source)}
+    clusters = {name: read_cluster(source, name) for name in (list_cluster_names(source) if names is None else names)}
     return {
         name: cluster.spec.reporter.public_key if cluster and cluster.spec.reporter else None
         for name, cluster in clusters.items()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from allotment import API_VERSION
 from allotment.declared import documents
-from allotment.declared.autofix import build_schema_line
-from allotment.declared.canonical import canonicalize
-from allotment.declared.layout import MAX_NAME_LENGTHS, name_error, parse_path
-from allotment.manifests.yaml_text import dump, dump_scalar
-from allotment.problems import Finding, quote_value
+from allotment.declared.layout import MAX_NAME_LENGTHS, name_error
+from allotment.edits.new_declaration import build_declaration
+from allotment.manifests.yaml_text import dump_scalar
+from allotment.problems import quote_value
 
 
 class Cloud(NamedTuple):
@@ -48,15 +46,18 @@ _SPECS = f"platform/specs/{GPU}.yaml"
 _STORAGE_SPECS = f"platform/storage-specs/{STORAGE}.yaml"
 
 
-def starter_declarations(cloud: Cloud) -> dict[str, bytes]:
+def starter_declarations(cloud: Cloud, files_image: str = "") -> dict[str, bytes]:
     """Return the files of a cloud with one cluster, one GPUSpec and its stock, one StorageSpec, one plan, and no
     tenant.
+
+    `files_image` is the image of the file server of storages, with its digest. If it is empty, no storage has an accessor.
     """
     folder = f"clusters/{cloud.cluster}"
     declared: dict[str, dict[str, Any]] = {
         "platform/platform.yaml": {
             "git": {"forge": cloud.forge, "url": cloud.url, "branch": cloud.branch},
             "billing": {"currency": cloud.currency, "timeZone": cloud.time_zone},
+            **({"images": {"files": files_image}} if files_image else {}),
         },
         "platform/ownership.yaml": {
             "teams": [{"name": "platform", "logins": [cloud.admin]}],
@@ -100,13 +101,18 @@ def starter_declarations(cloud: Cloud) -> dict[str, bytes]:
         },
         f"{folder}/stocks/{GPU}.yaml": {"gpuSpec": GPU, "nodePool": POOL, "count": 2},
     }
-    return {path: _declaration_file(path, spec) for path, spec in declared.items()}
+    return {path: build_declaration(path, spec) for path, spec in declared.items()}
 
 
 def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
     """Return the values that the team must supply in `files`, in the order in which the team needs them."""
     folder = f"clusters/{cloud.cluster}"
     cluster, pool, stock = (f"{folder}/{name}.yaml" for name in ("cluster", f"node-pools/{POOL}", f"stocks/{GPU}"))
+    none_yet = (
+        ""
+        if any(path.startswith("platform/apps/") for path in files)
+        else ", and there are none yet: `allot app add` declares them"
+    )
     blank_fields = [
         (cluster, "spec.destination.name", "the cluster's name in Argo CD, as `argocd cluster list` says it"),
         (cluster, "spec.gateway.name", f"your Gateway, with its namespace and the HTTPS listener of *.{cloud.domain}"),
@@ -128,7 +134,8 @@ def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
         (
             "platform/plans/team.yaml",
             "spec.allow",
-            "imageRegistries for the tenants' own images; without them, tenants can use only the apps of platform/apps, and there are none yet",
+            "imageRegistries for the tenants' own images; without them, tenants can use only the apps of platform/apps"
+            + none_yet,
         ),
         ("platform/platform.yaml", "spec.billing", "currency and time zone: neither can change once there are prices"),
     ]
@@ -180,16 +187,6 @@ def sample_platform(data: bytes, cloud: Cloud) -> bytes:
         place = places[("spec", "git", key)]
         lines[place.line - 1] = f"{lines[place.line - 1][: place.column - 1]}{dump_scalar(value)}"
     return ("\n".join(lines) + "\n").encode()
-
-
-def _declaration_file(path: str, spec: dict[str, Any]) -> bytes:
-    """Return a declaration in its canonical form, with its schema line."""
-    spot = parse_path(path)
-    assert spot is not None
-    assert not isinstance(spot, Finding)
-    value = {"apiVersion": API_VERSION, "kind": spot.kind.name, "metadata": {"name": spot.name}, "spec": spec}
-    text = build_schema_line(path, spot.kind.name) + dump([value]).decode().removeprefix("---\n")
-    return canonicalize(text.encode(), spot.kind.model)
 
 
 def _line_of_field(data: bytes, field: str) -> int:

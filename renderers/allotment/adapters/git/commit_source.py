@@ -77,6 +77,14 @@ class TreeSource:
         self._load_listing()
         return sorted(self._files), self._problems
 
+    def list_folders(self, root: str) -> list[str]:
+        """Return the sorted names of the folders directly below a root. Lists no other part of the tree."""
+        entry = self.repository.trees.find_entry(self.tree, root)
+        if entry is None or entry.mode != TREE:
+            return []
+        ((_, entries),) = self.repository.trees.read([entry.id])
+        return sorted(name.decode("utf-8", "surrogateescape") for mode, name, _ in entries if mode == b"40000")
+
     def _load_listing(self) -> None:
         if self._is_listed or self._try_inherit_listing(self._similar_source):
             return

@@ -12,8 +12,8 @@ import msgspec
 
 from allotment.reports.outputs.output import Output
 
-# The commands with JSON output. For example, the output type of `validate` is `ValidateOutput` in the module
-# `validate`. A module is imported on first use.
+# The commands with JSON output. For example, the output type of `instance list` is `InstanceListOutput` in the module
+# `instance_list`. A module is imported on first use.
 OUTPUTS = (
     "validate",
     "explain",
@@ -27,11 +27,20 @@ OUTPUTS = (
     "history",
     "wait",
     "instance",
+    "instance list",
+    "instance show",
+    "storage list",
+    "storage show",
+    "spec list",
+    "tenant list",
+    "member list",
     "catalog",
     "stock",
+    "stock search",
     "plan",
     "comment",
     "ownership",
+    "app",
     "add-on",
     "change",
     "doctor",
@@ -39,6 +48,7 @@ OUTPUTS = (
 
 _FORMAT_TYPES = {"decimal": "number", "date": "string"}
 _NON_ASCII = re.compile("[^\x00-\x7e]+")
+_WORD_SEPARATOR = re.compile("[ -]")
 
 
 def as_json(output: Output) -> str:
@@ -52,10 +62,15 @@ def as_json(output: Output) -> str:
     return _NON_ASCII.sub(lambda match: json.dumps(match.group())[1:-1], text) + "\n"
 
 
+def schema_file(command: str) -> str:
+    """Return the name of the file with the JSON Schema of a command's output."""
+    return f"{command.replace(' ', '-')}.schema.json"
+
+
 def output_schema(command: str) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a command's output with `--output json`."""
-    module = import_module(f"{__name__}.{command.replace('-', '_')}")
-    name = "".join(word.capitalize() for word in command.split("-"))
+    module = import_module(f"{__name__}.{_WORD_SEPARATOR.sub('_', command)}")
+    name = "".join(word.capitalize() for word in _WORD_SEPARATOR.split(command))
     return schema_of(getattr(module, f"{name}Output"), command)
 
 

@@ -15,10 +15,19 @@ class BlankOutput(Part, frozen=True):
     description: str
 
 
+class MissingImageOutput(Part, frozen=True):
+    """An image without a declaration, because its registry gave no digest: the reason, and how to declare it later."""
+
+    image: str
+    reason: str
+    remedy: str
+
+
 class InitOutput(Output, frozen=True, kw_only=True, tag="InitOutput"):
     """A new repository in `folder`: its files, the values to fill in, and the next commands.
 
     After an upgrade of an existing repository, `files` are the changed files, and `changes` has the diff of each file.
+    `missingImages` are the chosen images that are not declared.
     """
 
     folder: str
@@ -26,3 +35,4 @@ class InitOutput(Output, frozen=True, kw_only=True, tag="InitOutput"):
     blanks: tuple[BlankOutput, ...]
     next: tuple[str, ...]
     changes: dict[str, str] | None = None
+    missing_images: tuple[MissingImageOutput, ...] = ()

@@ -79,9 +79,9 @@ class FolderTarget:
         )
         return PlannedChange(changed, before, plan, plan.errors)
 
-    def write(self, change_set: ChangeSet) -> None:
+    def write(self, planned: PlannedChange) -> None:
         """Write the files of a planned change."""
-        self._change.write(change_set.files)
+        self._change.write(planned.change_set.files, planned.before)
 
     def commit(self, change_set: ChangeSet) -> str:
         """Commit the written files of a change on the checked-out branch, and return the commit."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
 
-from allotment.adapters.folder_source import is_regular, write_file
+from allotment.adapters.folder_source import is_regular, stage_file, write_file
 from allotment.adapters.git.checkout import advance_branch
 from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.repository import Repository
@@ -16,6 +18,7 @@ from allotment.adapters.git.uncommitted import differing_paths
 from allotment.edits.change_set import ChangeSet
 from allotment.problems import OperationRefused, escape_unprintable, pluralize
 
+_REMOVED = "removed"
 _RECORD = "allotment-edits.json"  # in Git's folder: the contents that commands wrote and nobody has committed yet
 
 
@@ -31,32 +34,56 @@ class FolderChange:
         A file that an earlier command wrote may be changed again, if it still has the content that the command wrote.
         """
         for path in files:
-            full = self._root / path
-            if os.path.lexists(full) and not is_regular(self._root, path):
-                raise OperationRefused(f"{path} is not a regular file: remove it first")
+            self._check_place(path)
         own = self._read_record()
-        foreign = [path for path in self._differing(files) if self._hash(path) != own.get(path, "")]
+        foreign = [path for path in self._differing(files) if own.get(path) != _hash(self._read(path))]
         if foreign:
             named = ", ".join(escape_unprintable(path) for path in foreign[:3])
             raise OperationRefused(
                 f"{pluralize(len(foreign), 'file')} with uncommitted changes: {named}: commit or discard these changes first"
             )
 
-    def write(self, files: Mapping[str, bytes | None]) -> None:
-        """Write all files, or none: if a file can't be written, the former contents of the others come back."""
-        former = {path: self._read(path) for path in files}
-        written: list[str] = []
+    def write(self, files: Mapping[str, bytes | None], before: Mapping[str, bytes | None]) -> None:
+        """Write all files. If one can't be written, or no longer has its content in `before`, raise OperationRefused.
+
+        No file is written then. If the process is killed, the next command may change the files again, because the record
+        has their new contents.
+        """
+        with self._lock():
+            for path in files:
+                if self._read(path) != before[path]:
+                    raise OperationRefused(f"{path} has changed meanwhile: run the command again")
+            self._replace(files)
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Wait until no other command writes to this work tree."""
+        folder = os.open(self._repository.git.work_tree_data, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
+    def _replace(self, files: Mapping[str, bytes | None]) -> None:
+        record = self._read_record() | {path: _hash(data) for path, data in files.items()}
+        staged: dict[Path, Path] = {}
         try:
             for path, data in files.items():
-                written.append(path)
-                self._write(path, data)
+                if data is not None:
+                    target = self._root / path
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    staged[target] = stage_file(target, data)
+            self._write_record(record)
+            for target, temporary in staged.items():
+                os.replace(temporary, target)
+            for path, data in files.items():
+                if data is None:
+                    (self._root / path).unlink(missing_ok=True)
         except OSError as error:
-            for path in reversed(written):
-                self._write(path, former[path])
-            raise OperationRefused(
-                f"{error.filename} can't be written: {error.strerror}; nothing was changed"
-            ) from None
-        self._write_record(files)
+            for temporary in staged.values():
+                temporary.unlink(missing_ok=True)
+            raise OperationRefused(f"{error.filename} can't be written: {error.strerror}") from None
 
     def commit(self, change_set: ChangeSet) -> str:
         """Commit the files of a change that is written to the folder, on the current branch, and return the commit.
@@ -70,10 +97,22 @@ class FolderChange:
         message = CommitMessage(f"{change_set.title}\n", self._repository.committer())
         commit = write_commit(self._repository, [head], changes, message)
         advance_branch(self._repository, head, commit, list(changes))
-        self._write_record({})
+        self._write_record(
+            {path: digest for path, digest in self._read_record().items() if path not in change_set.files}
+        )
         return commit
 
-    def _differing(self, files: Mapping[str, bytes | None]) -> list[str]:
+    def _check_place(self, path: str) -> None:
+        """Raise OperationRefused if a file can't be written inside the folder, because of a symbolic link for example."""
+        full = self._root / path
+        for part in reversed(PurePosixPath(path).parents[:-1]):
+            folder = self._root / part
+            if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
+                raise OperationRefused(f"{escape_unprintable(str(part))} is not a folder: remove it first")
+        if os.path.lexists(full) and not is_regular(self._root, path):
+            raise OperationRefused(f"{path} is not a regular file: remove it first")
+
+    def _differing(self, files: Iterable[str]) -> list[str]:
         if not self._repository.has_commits():
             return []
         prefix = self._repository.folder_prefix(self._root)
@@ -84,18 +123,6 @@ class FolderChange:
     def _read(self, path: str) -> bytes | None:
         full = self._root / path
         return full.read_bytes() if full.exists() else None
-
-    def _write(self, path: str, data: bytes | None) -> None:
-        full = self._root / path
-        if data is None:
-            full.unlink(missing_ok=True)
-            return
-        full.parent.mkdir(parents=True, exist_ok=True)
-        write_file(full, data)
-
-    def _hash(self, path: str) -> str:
-        data = self._read(path)
-        return "removed" if data is None else hashlib.sha256(data).hexdigest()
 
     @property
     def _record(self) -> Path:
@@ -108,11 +135,9 @@ class FolderChange:
             return {}
         return value if isinstance(value, dict) else {}
 
-    def _write_record(self, files: Mapping[str, bytes | None]) -> None:
-        """Record the contents of the files, and forget the files that are committed now."""
-        if not self._repository.has_commits():
-            return
-        record = self._read_record() | {path: self._hash(path) for path in files}
-        uncommitted = set(self._differing(dict.fromkeys(record)))
-        record = {path: digest for path, digest in record.items() if path in uncommitted}
+    def _write_record(self, record: Mapping[str, str]) -> None:
         write_file(self._record, json.dumps(record, sort_keys=True).encode())
+
+
+def _hash(data: bytes | None) -> str:
+    return _REMOVED if data is None else hashlib.sha256(data).hexdigest()

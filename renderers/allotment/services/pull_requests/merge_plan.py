@@ -245,19 +245,20 @@ class MergePlan:
         published = self.options.cached_items or CachedItems()
         limits, forecast = platforms[1].model.spec.brake, BrakeForecast(self.base, self.merge_result, published.items)
         sides = forecast.build_item_changes(outcomes, self.invalid_tenants[1], self.catalogs[1].clusters)
+        if not any(before - after for before, after in sides.values()):
+            return [], False
         other_items = forecast.list_other_items(sides)
-        deletes = any(before - after for before, after in sides.values())
         window = brake.BrakeWindow(published.day_ago)
         excesses = find_stopped_deletions(limits, sides, other_items, window)
         if not excesses:
-            return [], deletes
+            return [], True
         used = published.find_approved_commits()
         if used is None:  # the checksum depends on unknown commits, so it can't be computed, and no approval matches
-            return [replace(excess, checksum="") for excess in excesses], deletes
+            return [replace(excess, checksum="") for excess in excesses], True
         approvals = platforms[0].model.spec.brake.approved_plans if platforms[0] else ()
         return find_stopped_deletions(
             limits, sides, other_items, window._replace(approved_checksums=approvals, used_approvals=used)
-        ), deletes
+        ), True
 
     def _list_outside_files(self) -> Iterator[ChangedFile]:
         """Yield the changed files that are no declarations, inside and outside the folder of the declarations."""

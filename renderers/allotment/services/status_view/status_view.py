@@ -10,9 +10,8 @@ from typing import NamedTuple, TypeVar
 
 from allotment.adapters.git.commit_source import READ_AHEAD_FILES, CommitSource
 from allotment.branches.branch import Branch
-from allotment.branches.rendered_branches import SOURCE_REF, published_ref, read_rendered_branches
+from allotment.branches.rendered_branches import read_rendered_branches
 from allotment.branches.retention_ref import RETAINED, LastRecord, last_record
-from allotment.branches.status_branches import reported_ref
 from allotment.conditions import STOPPED
 from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.declaration import Declaration
@@ -22,13 +21,12 @@ from allotment.declared.layout import PLATFORM, path_of
 from allotment.declared.tenant_resources import RESOURCE_KINDS
 from allotment.declared.tenant_resources import parse_file_stem as thing_of
 from allotment.manifests import paths
-from allotment.manifests.names import rendered_branch, status_branch
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.rollout import BlobVersions, Resource, ResourceRef, RolloutStage, derive_stage
 from allotment.observed.status import Instance, TenantStatus, Transition
 from allotment.problems import OperationRefused
 from allotment.reports.links import Consoles
-from allotment.services.platform_settings import read_consoles, read_publisher_key, read_reporter_keys
+from allotment.services.platform_settings import read_consoles, read_publisher_key
 from allotment.services.reporter.clone import ORIGIN, Clone
 from allotment.services.reporter.declared_resources import (
     DeclaredResource,
@@ -40,6 +38,7 @@ from allotment.services.reporter.declared_resources import (
     read_published_blobs,
 )
 from allotment.services.reporter.status_reader import NEVER_REPORTED, ReportedStatus, read_history, read_reported_status
+from allotment.services.status_view.clone_refs import CloneRefs
 
 ReportedResource = tuple[TenantStatus, Resource]
 T = TypeVar("T")
@@ -74,15 +73,12 @@ class _OutdatedResource(NamedTuple):
     live_status: Resource | None
 
 
-class StatusView:
+class StatusView(CloneRefs):
     """The state at one point in time, as one clone sees it. Reads the published release only if it is needed."""
 
     def __init__(self, clone: Clone, tenant: str | None = None) -> None:
         """Read the state of a tenant, or of all tenants. Raises OperationRefused if a remote doesn't answer."""
-        self.clone = clone
-        self.declared_commit = clone.fetch_declared_commit()
-        self.branch_urls = clone.resolve_urls(self.declared_commit)
-        self.reporter_keys = read_reporter_keys(self.declared_commit.source)
+        super().__init__(clone)
         self.tenants = sorted(
             {scope.name for scope in self.declared_commit.source.scopes()[0] if scope.kind == "tenant"}
         )
@@ -106,26 +102,6 @@ class StatusView:
             )
         words = f"this repository has no remote named {ORIGIN} for the status branches"
         return ReportedStatus([], [], dict.fromkeys(self.reporter_keys, words))
-
-    def read_refs(self) -> dict[str, str]:
-        """Return the targets of the refs that affect the view. Fetches nothing.
-
-        Raises OperationRefused if a remote doesn't answer.
-        """
-        clusters = sorted(self.reporter_keys)
-        refs_by_url = defaultdict[str, list[str]](list)
-        if self.declared_commit.branch:
-            refs_by_url[ORIGIN].append(f"refs/heads/{self.declared_commit.branch}")
-        refs_by_url[self.branch_urls.status] += [
-            ref(name) for name in clusters for ref in (status_branch, reported_ref)
-        ]
-        published = [ref(name) for name in clusters for ref in (rendered_branch, published_ref)]
-        refs_by_url[self.branch_urls.rendered] += [SOURCE_REF, RETAINED, *published]
-        tips = dict[str, str]()
-        for url, names in refs_by_url.items():
-            if self.clone.has_remote(url):
-                tips |= self.clone.remote(url).look(*names)
-        return tips
 
     def read_transitions(self, tenant: str, name: str, cluster: str | None, most: int) -> list[tuple[str, Transition]]:
         """Return the newest transitions of a tenant or of one of its resources, with their clusters, by time."""

@@ -1,0 +1,1 @@
+"""Asks registries of container images for digests, with the OCI distribution API."""

@@ -1,0 +1,94 @@
+"""`allot instance list`: lists instances with their declared and reported state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from allotment.cli.list_options import (
+    CLUSTER_FILTER,
+    LABEL_FILTER,
+    MEMORY_FILTER,
+    MODEL_FILTER,
+    PRICE_FILTER,
+    SPEC_FILTER,
+    STATE_FILTER,
+    TENANT_FILTER,
+    add_options,
+    build_filter,
+    current_time,
+    list_output_options,
+    open_listing,
+    print_rows,
+    print_troubles,
+)
+from allotment.cli.pending_options import PendingOptions, merge_rows, pending_instances, pending_options, read_pending
+from allotment.cli.status_options import clone_options, open_clone
+
+if TYPE_CHECKING:
+    from allotment.observed.resource_rows import InstanceRow
+    from allotment.reports.outputs.instance_list import InstanceListOutput
+
+
+@click.command("list")
+@add_options(
+    TENANT_FILTER,
+    CLUSTER_FILTER,
+    SPEC_FILTER,
+    MODEL_FILTER,
+    MEMORY_FILTER,
+    STATE_FILTER,
+    PRICE_FILTER,
+    LABEL_FILTER,
+)
+@pending_options
+@list_output_options
+@clone_options
+def command(
+    *, pending: PendingOptions, sort_by: str | None, style: str, repo: Path | None, url: str | None, **filters: Any
+) -> None:
+    """List instances: the declared and the reported state, the units, the URL and the cost per hour.
+
+    The command reads the merged declarations and the reports of the clusters, as `allot status` does. DECLARED is the declared
+    state, and STATE the state in the cluster; `allot status TENANT/NAME` explains it. UNITS are the units that the instance
+    holds. The cost is that of these units at today's prices.
+
+    Filters of different kinds must all match; of a filter that is given twice, one value must match. A filter with an unknown
+    name is an error.
+
+    With --pending, the list also has the instances of open pull requests, each with the number, the change (add, change or
+    remove) and the URL of its pull request, and the cost after the merge. This needs a token of the forge.
+
+    \b
+    Examples:
+      allot instance list
+      allot instance list --tenant studio-kite --state failed --state waiting
+      allot instance list --gpu nvidia-l4 --max-price 2.50 --sort-by -cost
+      allot instance list -l costCenter=4711 -o name
+      allot instance list -o wide
+      allot instance list --pending
+    """
+    from allotment.observed.row_filters import check_known_names, check_offer_names, filter_instances
+    from allotment.reports.list_columns import instance_columns
+    from allotment.reports.list_table import sort_rows
+
+    conditions = build_filter(**filters)
+    reader = open_listing(open_clone(repo, url))
+    listing = reader.read()
+    check_offer_names(conditions, listing.offers, listing.clusters)
+    changes = read_pending(pending, reader.refs, listing)
+    candidates = merge_rows(listing.instances, pending_instances(changes, listing))
+    check_known_names("tenant", conditions.tenants, {*listing.tenants, *(row.tenant for row in candidates)})
+    columns = instance_columns(current_time(), listing.currency, pending=pending.is_requested)
+    rows = sort_rows(filter_instances(candidates, conditions, listing.offers), columns, sort_by)
+    print_troubles(listing)
+    print_rows(rows, columns, style, lambda selected: _build_output(listing.currency, selected), lambda row: row.label)
+
+
+def _build_output(currency: str, rows: Sequence[InstanceRow]) -> InstanceListOutput:
+    from allotment.reports.outputs.instance_list import InstanceListOutput, instance_rows_output
+
+    return InstanceListOutput(currency=currency, instances=instance_rows_output(rows))

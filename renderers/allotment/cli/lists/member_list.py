@@ -1,0 +1,67 @@
+"""`allot member list`: lists the users and groups of tenants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from allotment.cli.list_options import TENANT_FILTER, add_options, list_output_options, open_listing, print_rows
+from allotment.cli.status_options import clone_options, open_clone
+
+if TYPE_CHECKING:
+    from allotment.observed.tenant_rows import MemberRow
+    from allotment.reports.outputs.member_list import MemberListOutput
+
+
+@click.command("list")
+@add_options(
+    TENANT_FILTER,
+    click.option(
+        "--role",
+        "roles",
+        multiple=True,
+        type=click.Choice(["Admin", "Member", "Viewer"], case_sensitive=False),
+        help="Only members with this role.",
+    ),
+)
+@list_output_options
+@clone_options
+def command(
+    *,
+    tenants: tuple[str, ...],
+    roles: tuple[str, ...],
+    sort_by: str | None,
+    style: str,
+    repo: Path | None,
+    url: str | None,
+) -> None:
+    """List the users and groups of tenants: the role, the login at the forge, and the number of SSH keys.
+
+    The command reads the merged declarations. A group is a group of the identity provider.
+
+    \b
+    Examples:
+      allot member list --tenant solo-ada
+      allot member list --role admin -o name
+      allot member list --sort-by -ssh-keys
+    """
+    from allotment.observed.row_filters import check_known_names
+    from allotment.observed.tenant_rows import build_member_rows
+    from allotment.reports.list_table import sort_rows
+    from allotment.reports.tenant_columns import member_columns
+
+    listing = open_listing(open_clone(repo, url)).read()
+    check_known_names("tenant", tenants, listing.tenants)
+    selected = [facts for name, facts in listing.tenants.items() if not tenants or name in tenants]
+    columns = member_columns()
+    rows = [row for row in build_member_rows(selected) if not roles or row.role in roles]
+    print_rows(sort_rows(rows, columns, sort_by), columns, style, _build_output, lambda row: row.label)
+
+
+def _build_output(rows: Sequence[MemberRow]) -> MemberListOutput:
+    from allotment.reports.outputs.member_list import MemberListOutput, member_rows_output
+
+    return MemberListOutput(members=member_rows_output(rows))

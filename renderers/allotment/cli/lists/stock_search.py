@@ -1,0 +1,73 @@
+"""`allot stock search`: finds stocks with free units of a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from allotment.cli.list_options import (
+    CLUSTER_FILTER,
+    MEMORY_FILTER,
+    MODEL_FILTER,
+    SPEC_FILTER,
+    TENANT_FILTER,
+    UNIT_PRICE_FILTER,
+    add_options,
+    build_filter,
+    list_output_options,
+    open_listing,
+    print_rows,
+)
+from allotment.cli.status_options import clone_options, open_clone
+
+if TYPE_CHECKING:
+    from allotment.observed.offer_rows import StockOffer
+    from allotment.reports.outputs.stock_search import StockSearchOutput
+
+
+@click.command("search")
+@add_options(
+    TENANT_FILTER,
+    CLUSTER_FILTER,
+    SPEC_FILTER,
+    MODEL_FILTER,
+    MEMORY_FILTER,
+    UNIT_PRICE_FILTER,
+    click.option(
+        "--free", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="At least N free units."
+    ),
+)
+@list_output_options
+@clone_options
+def command(*, free: int, sort_by: str | None, style: str, repo: Path | None, url: str | None, **filters: Any) -> None:
+    """Find stocks with free units: the GPU, its memory, the units, and the price of a unit.
+
+    Stocks that are reserved for a tenant are left out; --tenant includes those of this tenant. MEMORY is the memory of each
+    GPU or GPU slice of a unit. The cheapest stocks come first.
+
+    \b
+    Examples:
+      allot stock search
+      allot stock search --min-memory 40Gi --max-price 2.50 --free 4
+      allot stock search --gpu nvidia-l4 --tenant studio-kite
+    """
+    from allotment.observed.row_filters import check_known_names, check_offer_names, filter_stocks
+    from allotment.reports.list_table import sort_rows
+    from allotment.reports.offer_columns import stock_columns
+
+    conditions = build_filter(**filters)
+    listing = open_listing(open_clone(repo, url)).read()
+    check_offer_names(conditions, listing.offers, listing.clusters)
+    check_known_names("tenant", conditions.tenants, listing.tenants)
+    columns = stock_columns(listing.currency)
+    rows = sort_rows(filter_stocks(listing.stocks, conditions, free), columns, sort_by or "price")
+    print_rows(rows, columns, style, lambda selected: _build_output(listing.currency, selected), lambda row: row.label)
+
+
+def _build_output(currency: str, rows: Sequence[StockOffer]) -> StockSearchOutput:
+    from allotment.reports.outputs.stock_search import StockSearchOutput, stock_offers_output
+
+    return StockSearchOutput(currency=currency, stocks=stock_offers_output(rows))

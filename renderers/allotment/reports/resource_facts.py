@@ -1,0 +1,37 @@
+"""Lists the declared facts and the cost of one instance or storage, for people."""
+
+from __future__ import annotations
+
+from allotment.observed.resource_rows import InstanceRow, StorageRow
+from allotment.reports.list_columns import format_cost, format_labels, format_memory
+from allotment.reports.sheets import FactList
+
+
+def instance_facts(row: InstanceRow, currency: str) -> FactList:
+    """Return the declared facts of an instance."""
+    return FactList(
+        [
+            ("Declared state", row.state or "-"),
+            ("App", row.app),
+            ("GPU", f"{row.gpu_model or 'unknown'}, {format_memory(row.gpu_memory)}"),
+            ("Replicas", row.replicas),
+            ("Units held", row.units),
+            ("Storages", " ".join(row.storages)),
+            ("Labels", format_labels(row.labels)),
+            ("Cost per hour", f"{format_cost(row.cost_per_hour)} {currency}"),
+        ]
+    )
+
+
+def storage_facts(row: StorageRow, currency: str) -> FactList:
+    """Return the declared facts of a storage."""
+    return FactList(
+        [
+            ("Storage spec", row.storage_spec or "-"),
+            ("Declared size", format_memory(row.size)),
+            ("Source", row.source or "none"),
+            ("Mounted by", " ".join(row.mounted_by) or "none"),
+            ("Labels", format_labels(row.labels)),
+            ("Cost per hour", f"{format_cost(row.cost_per_hour)} {currency}"),
+        ]
+    )

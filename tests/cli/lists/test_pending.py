@@ -1,0 +1,97 @@
+"""`--pending` adds the instances and storages of open pull requests, with a forge that is a server of ours."""
+
+from __future__ import annotations
+
+import pytest
+from tests.adapters.forge.server import REPOSITORY, TOKEN, GitHubWorld
+from tests.cli.test_comment import AUTHOR, WEBUI, Desk, desk, on_each_forge
+from tests.conftest import Allot, Result, checked
+from tests.published import EMPTY_STORAGE, INSTANCE, git
+
+from allotment.adapters import forge
+from allotment.adapters.forge.forge import Token
+
+__all__ = ["desk"]
+
+
+@pytest.fixture
+def run_pending(desk: Desk, allot: Allot) -> Allot:
+    def run(kind: str, *words: object) -> Result:
+        api = ("--pending", "--forge-api", desk.world.api)
+        return allot(kind, "list", "--repo", desk.place.root, *api, *words)
+
+    return run
+
+
+def rows(result: Result) -> list[str]:
+    assert result.code == 0, result.err
+    return [" ".join(line.split()) for line in result.out.splitlines()][1:]
+
+
+def propose_new(desk: Desk, number: int, path: str, text: str) -> None:
+    """Open a pull request that adds a file."""
+    root = desk.place.root
+    git(root, "checkout", "-q", "-B", f"change-{number}")
+    (root / path).write_text(text, encoding="utf-8")
+    git(root, "add", path)
+    desk.open(number, "ada-k")
+
+
+def find_urls(desk: Desk) -> dict[int, str]:
+    """Return the URL of each open pull request, as the forge's adapter reads it."""
+    connection = forge.connect(desk.world.kind, f"https://forge.example/{REPOSITORY}", Token(TOKEN), desk.world.api)
+    return {request.number: request.url for request in connection.open_pull_requests("main")}
+
+
+@on_each_forge
+def test_an_added_and_a_changed_instance_have_their_pull_requests(desk: Desk, run_pending: Allot) -> None:
+    propose_new(desk, 1, "tenants/solo-ada/instances/notebook.yaml", INSTANCE.format(name="notebook", labels=""))
+    desk.propose(2, "l4-quarter", "l4-whole")
+    urls = find_urls(desk)
+    assert rows(run_pending("instance", "--tenant", "solo-ada")) == [
+        f"solo-ada/notebook eu-1 Running - - l4-quarter 1 - 0.21 #1 add {urls[1]}",
+        "solo-ada/webui eu-1 Running Merged - l4-quarter 1 - 0.21",
+        f"solo-ada/webui eu-1 Running - - l4-whole 1 - 0.84 #2 change {urls[2]}",
+    ]
+    output = checked("instance list", run_pending("instance", "-o", "json", "--tenant", "solo-ada").out)
+    assert output["instances"][0]["pullRequest"] == {"number": 1, "url": urls[1], "change": "add"}
+
+
+def test_a_removed_instance_and_a_new_storage_are_listed(desk: Desk, run_pending: Allot) -> None:
+    propose_new(desk, 1, "tenants/solo-ada/storages/scratch.yaml", EMPTY_STORAGE.format(name="scratch"))
+    root = desk.place.root
+    git(root, "checkout", "-q", "-B", "change-2")
+    (root / WEBUI).unlink()
+    desk.open(2, "ada-k")
+    pending = [row for row in rows(run_pending("instance", "--tenant", "solo-ada")) if " #2 " in row]
+    assert [row.partition(" #2 ")[2].split()[0] for row in pending] == ["remove"]
+    (scratch,) = [row for row in rows(run_pending("storage", "--tenant", "solo-ada")) if "#" in row]
+    assert scratch.startswith("solo-ada/scratch eu-1 block-ssd 20Gi - none - - 0.0027 #1 add ")
+
+
+def test_a_merge_meanwhile_is_no_change_of_the_pull_request(desk: Desk, run_pending: Allot) -> None:
+    desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
+    root = desk.place.root
+    path = root / "tenants/uni-lab/instances/group-a.yaml"
+    path.write_text(path.read_text().replace("state: Running", "state: Stopped"))
+    git(root, *AUTHOR, "commit", "-q", "-am", "Meanwhile")
+    git(root, "push", "-q", "origin", "main")
+    changed = [row.split()[0] for row in rows(run_pending("instance")) if "#" in row]
+    assert changed == ["solo-ada/webui"]
+
+
+def test_without_a_token_it_is_an_error(desk: Desk, run_pending: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ALLOT_FORGE_TOKEN")
+    result = run_pending("instance")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.splitlines()[-1] == (
+        "Error: The token of the forge is missing: set ALLOT_FORGE_TOKEN, or name a file with --forge-token-file."
+    )
+
+
+def test_a_forge_that_does_not_answer_is_an_error(desk: Desk, run_pending: Allot) -> None:
+    assert isinstance(desk.world, GitHubWorld)
+    desk.world.close()
+    result = run_pending("storage")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.splitlines()[-1].startswith("allot: the forge doesn't answer: ")
