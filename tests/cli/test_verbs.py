@@ -25,19 +25,6 @@ def test_a_verb_is_answered(verb: str, allot: Allot) -> None:
     assert result.err.splitlines()[-1] == f"Error: no command is named '{verb}': {HINTS_BY_VERB[verb]}"
 
 
-def test_answers_name_fields_that_exist(allot: Allot) -> None:
-    fields = {field for answer in HINTS_BY_VERB.values() for field in re.findall(r"`(\w+)(?::[^`]*)?` below", answer)}
-    kinds = {
-        "GPUInstance": {"storages"},
-        "GPUStorage": {"sharedWith"},
-        "Tenant": {"lifecycle"},
-    }
-    assert fields == set().union(*kinds.values())
-    for kind, names in kinds.items():
-        for name in names:
-            assert allot("explain", f"{kind}.spec.{name}").code == 0
-
-
 def test_answers_name_commands_that_exist() -> None:
     named = {name for answer in HINTS_BY_VERB.values() for name in re.findall(r"`allot ([a-z-]+)", answer)}
     assert named

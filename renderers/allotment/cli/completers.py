@@ -140,3 +140,40 @@ def complete_subjects(context: click.Context, parameter: click.Parameter, incomp
 
 def _filter_by_prefix(names: list[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_plans(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of Plans."""
+    root = _find_root(context)
+    return _filter_by_prefix(_list_stems(root / "platform/plans", "*.yaml") if root else [], incomplete)
+
+
+def complete_members(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of the people, or of the groups, of the tenant that the command names."""
+    from allotment.declared.documents import read
+
+    root, tenant = _find_root(context), context.params.get("tenant")
+    file = root / "tenants" / str(tenant) / "members.yaml" if root else None
+    try:
+        spec = (read(file.read_bytes()).value or {})["spec"] if file else {}
+        entries = spec.get("groups" if context.params.get("is_group") else "users", [])
+        return _filter_by_prefix(sorted(entry["name"] for entry in entries), incomplete)
+    except (OSError, KeyError, TypeError, AttributeError):
+        return []
+
+
+def complete_stocks(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of stocks, as CLUSTER/NAME."""
+    return _complete_in_clusters(context, "stocks", incomplete)
+
+
+def complete_node_pools(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of the node pools of all clusters. The shell has not parsed the name of the cluster yet."""
+    names = {name.partition("/")[2] for name in _complete_in_clusters(context, "node-pools", "")}
+    return _filter_by_prefix(sorted(names), incomplete)
+
+
+def _complete_in_clusters(context: click.Context, folder: str, incomplete: str) -> list[str]:
+    root = _find_root(context)
+    paths = root.glob(f"clusters/*/{folder}/*.yaml") if root else ()
+    return _filter_by_prefix(sorted(f"{path.parent.parent.name}/{path.stem}" for path in paths), incomplete)

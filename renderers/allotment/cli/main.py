@@ -35,8 +35,7 @@ COMMAND_GROUPS = {
         "exec": "Run a command or a shell in the container of an instance.",
         "instance": "List, start, stop and open instances.",
         "storage": "List storages, and copy files between this computer and a storage.",
-        "spec": "List GPU specs with their units and prices.",
-        "member": "List the members of tenants.",
+        "member": "List, add and remove the members of tenants.",
         "login": "Log in at the identity provider of a cluster, to call URLs from programs.",
         "set": "Set fields of a declaration.",
         "history": "Show the changes of state of an instance, storage or snapshot.",
@@ -45,9 +44,10 @@ COMMAND_GROUPS = {
     "Platform team": {
         "init": "Create a repository of declarations.",
         "ownership": "Write the file of code owners for the forge.",
-        "stock": "Show the units, warm placeholders and cold start times of stocks, and find free units.",
-        "tenant": "List tenants with their resources and costs.",
+        "stock": "Show, search, add and remove stocks, with their units, warm placeholders and cold start times.",
+        "tenant": "List, create, suspend, resume and retire tenants.",
         "app": "List, add, pin and deprecate the apps of the catalog.",
+        "spec": "List and add GPU specs, and change their prices and lifecycle.",
         "add-on": "List, declare and upgrade the add-ons of clusters.",
     },
     "Operations (SRE)": {

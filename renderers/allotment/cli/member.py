@@ -1,21 +1,25 @@
-"""`allot member`: lists the members of tenants."""
+"""`allot member`: lists, adds and removes the members of tenants."""
 
 from __future__ import annotations
 
 import click
 
+from allotment.cli.edit_commands import member_verbs
 from allotment.cli.lists import member_list
 
 
 @click.group()
 def command() -> None:
-    """List the members of tenants.
+    """List, add and remove the members of tenants.
 
     \b
     Examples:
-      allot member list
       allot member list --tenant solo-ada
+      allot member add solo-ada ben --role Member --login ben-k#4712 --subject 00u1ben
+      allot member remove ml-orbit noor
     """
 
 
+for _verb in member_verbs.COMMANDS:
+    command.add_command(_verb)
 command.add_command(member_list.command)

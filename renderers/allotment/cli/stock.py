@@ -1,4 +1,4 @@
-"""`allot stock`: shows the units and the warm placeholders of stocks, and finds free units."""
+"""`allot stock`: shows the units and the warm placeholders of stocks, finds free units, and adds and removes stocks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from allotment.cli.edit_commands import stock_verbs
 from allotment.cli.list_options import (
     MEMORY_FILTER,
     MODEL_FILTER,
@@ -37,16 +38,19 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """Show the units, warm placeholders and cold start times of stocks, and find free units.
+    """Show the units, warm placeholders and cold start times of stocks, find free units, and add and remove stocks.
 
     \b
     Examples:
       allot stock list
       allot stock search --min-memory 40Gi --free 4
       allot stock list --cluster us-1
+      allot stock add eu-1/l4-whole-uni --spec l4-whole --count 2 --tenant uni-lab
     """
 
 
+for _verb in stock_verbs.COMMANDS:
+    command.add_command(_verb)
 command.add_command(stock_search.command)
 
 

@@ -29,17 +29,18 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("secret", "secrets"): (
         f"write tenants/TENANT/secrets/NAME.yaml, {_REQUEST}; `allot explain SecretReference` shows its fields and an example"
     ),
-    (
-        "key",
-        "keys",
-        "ssh-key",
-    ): f"write the public key in `sshKeys` of a user in tenants/TENANT/members.yaml, {_REQUEST}",
+    ("key", "keys", "ssh-key"): (
+        "`allot set Members/TENANT 'users.USER.sshKeys+=ssh-ed25519 KEY'` adds an SSH key to a member, `allot member add` has"
+        " --ssh-key"
+    ),
     ("token",): "`allot login CLUSTER --print-token` prints an ID token, to call the URLs of a tenant from programs",
     ("whoami",): (
-        "Allotment has no accounts: log in at the forge, and in the browser at the URL of an instance or of Argo CD"
+        "Allotment has no accounts: log in at the forge, in the browser at the URL of an instance or of Argo CD, and for"
+        " programs by `allot login CLUSTER`"
     ),
     ("new", "create", "add", "launch"): (
-        "`allot instance create TENANT/NAME` creates an instance, and the storages that it mounts"
+        "`allot instance create TENANT/NAME --cluster CLUSTER --gpu-spec GPU_SPEC --app APP` creates an instance, and the storages"
+        " that it mounts; on a terminal, it asks for missing options"
     ),
     ("apply", "deploy", "push"): (
         "open a pull request: `allot plan` shows its effect, and the merge is published by `allot publish` or `allot run`"
@@ -55,23 +56,35 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ),
     ("resize",): "`allot set instance/TENANT/NAME gpuSpec=GPU_SPEC` moves an instance to another unit",
     ("scale",): "`allot set instance/TENANT/NAME replicas=COUNT` changes the number of replicas",
-    ("suspend",): f"write `lifecycle: Suspended` below `spec:` in tenants/TENANT/tenant.yaml, {_REQUEST}",
+    (
+        "suspend",
+    ): "`allot tenant suspend TENANT` stops all instances of a tenant, `allot tenant resume TENANT` starts them",
+    ("retire",): (
+        "`allot tenant retire TENANT` is the first of the two steps that delete a tenant, `allot spec retire NAME` ends the sale"
+        " of a GPU spec"
+    ),
+    ("deprecate",): "`allot spec deprecate NAME` warns the users of a GPU spec",
+    ("reserve",): "`allot stock add CLUSTER/NAME --spec NAME --count 1 --tenant TENANT` reserves units for a tenant",
+    ("invite",): "`allot member add TENANT USER --role Member` adds a person to a tenant",
+    ("mount", "attach"): (
+        "`allot set instance/TENANT/NAME 'storages+={name: STORAGE, mountPath: /data}'` mounts a storage"
+    ),
     ("users", "members"): "`allot member list --tenant TENANT` lists the members of a tenant",
-    ("invite",): f"tenants/TENANT/members.yaml lists the members of a tenant: edit it, {_REQUEST}",
-    ("mount", "attach"): f"write the storage in `storages` below `spec:` in {_INSTANCE}, {_REQUEST}",
     ("grow",): "`allot storage grow TENANT/NAME 200Gi` grows a storage",
-    ("share",): f"write the tenant in `sharedWith` below `spec:` in {_STORAGE}, {_REQUEST}",
-    ("snapshot",): "`allot storage snapshot TENANT/STORAGE NAME` creates a snapshot",
+    (
+        "share",
+    ): "`allot set storage/TENANT/NAME 'sharedWith+={tenant: OTHER_TENANT}'` lets another tenant copy a storage",
+    ("snapshot",): "`allot storage snapshot TENANT/STORAGE NEW` creates a snapshot",
     ("restore", "clone"): (
         "`allot storage clone TENANT/STORAGE NEW` copies a storage; with `--snapshot NAME`, it restores a snapshot"
     ),
     ("upload", "download", "cp"): (
         "`allot storage cp FILE TENANT/STORAGE:/` copies a file or folder to a storage, and from it in the other order"
     ),
+    ("edit", "update"): "`allot set KIND/NAME FIELD=VALUE` sets a field of any declaration, and keeps the comments",
     ("apps", "image", "images", "template", "templates"): (
         "`allot app list` shows the apps, and `allot app add` and `allot app pin` declare images with their digests"
     ),
-    ("edit", "update"): f"edit the file in tenants/TENANT/, {_REQUEST}",
     ("delete", "rm", "remove", "destroy"): (
         "`allot instance delete TENANT/NAME` deletes an instance."
         " `allot storage delete TENANT/NAME` deletes a storage in two merges"

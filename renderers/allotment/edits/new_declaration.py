@@ -1,8 +1,9 @@
-"""Writes the file of a new declaration in canonical form, and checks it."""
+"""Writes the file of a new declaration in canonical form, and checks the file of a new or edited declaration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from allotment import API_VERSION
@@ -11,12 +12,36 @@ from allotment.declared.canonical import canonicalize
 from allotment.declared.layout import DeclarationPath, parse_path
 from allotment.declared.reading import read_declaration
 from allotment.manifests.yaml_text import dump
-from allotment.problems import OperationRefused
+from allotment.problems import Finding, OperationRefused, quote_value
+
+_INDEX = re.compile(r"\[[0-9]+\]")
+_WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+
+
+class InvalidField(OperationRefused):
+    """A field of a new or edited declaration can't have its value."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field, self.message = field, message
+
+    def name_input(self, inputs: Mapping[str, str]) -> str:
+        """Return the message with the name of the input that has the value, such as `--count`.
+
+        `inputs` maps fields such as `spec.prices[].perHour` to their inputs. An entry also names the
+        fields below its field, if they have no entry. Without an entry, the message has the field.
+        """
+        pattern = _INDEX.sub("[]", self.field)
+        fields = [field for field in inputs if pattern == field or pattern.startswith((f"{field}.", f"{field}["))]
+        message = self.message.replace(" quoted ", " ")  # a file has quotes, an option has none
+        return f"{inputs[max(fields, key=len)] if fields else self.field}: {message}"
 
 
 def build_declaration(path: str, spec: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> bytes:
-    """Return the file of a declaration at a valid path, with its schema line."""
+    """Return the file of a declaration at a valid path, with its schema line. Raises OperationRefused for a reserved name."""
     spot = parse_path(path)
+    if isinstance(spot, Finding):
+        raise OperationRefused(spot.message)
     assert isinstance(spot, DeclarationPath), path
     metadata = {"name": spot.name, **({"labels": dict(labels)} if labels else {})}
     value = {"apiVersion": API_VERSION, "kind": spot.kind.name, "metadata": metadata, "spec": dict(spec)}
@@ -25,12 +50,12 @@ def build_declaration(path: str, spec: Mapping[str, Any], labels: Mapping[str, s
 
 
 def check_declaration(path: str, data: bytes) -> bytes:
-    """Return the file of a declaration. Raises OperationRefused, with the field and the reason, if it is invalid."""
+    """Return the file of a declaration. Raises InvalidField, with the field and the reason, if it is invalid."""
     spot = parse_path(path)
     assert isinstance(spot, DeclarationPath), path
     declared, problems = read_declaration(path, data, spot)
     if declared is None:
-        raise OperationRefused(f"{problems[0].field}: {problems[0].message}")
+        raise InvalidField(problems[0].field, problems[0].message)
     return data
 
 
@@ -41,3 +66,21 @@ def list_option_problems(path: str, data: bytes, options: Mapping[str, str]) -> 
     for problem in read_declaration(path, data, spot)[1]:
         starts = [start for start in options if problem.field.startswith(start)]
         yield f"{options[max(starts, key=len)] if starts else problem.field}: {problem.message}"
+
+
+def parse_number(text: str) -> int | str:
+    """Return a whole number, or the text itself, which the check of the declaration then reports."""
+    return int(text) if _WHOLE_NUMBER.fullmatch(text) else text
+
+
+def parse_labels(texts: Iterable[str]) -> dict[str, str]:
+    """Return labels from texts such as `team=design`. Raises OperationRefused for another format, or for a repeated key."""
+    labels: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise OperationRefused(f"label {quote_value(text)} is not in the format KEY=VALUE, such as team=design")
+        if key in labels:
+            raise OperationRefused(f"label {quote_value(key)} is given twice: omit one of them")
+        labels[key] = value
+    return labels

@@ -103,18 +103,24 @@ def _shares_alike(spec: GPUSpecSpec, pool: NodePoolSpec) -> bool:
     return True
 
 
+def list_differences(spec: GPUSpecSpec, pool: NodePoolSpec) -> list[str]:
+    """Return the differences between a GPUSpec and a pool that exclude a stock; empty if the pool can hold the units."""
+    differences = []
+    if spec.gpu.model != pool.node.gpu.model:
+        differences.append(f"GPU model {spec.gpu.model} and {pool.node.gpu.model}")
+    if spec.capacity_type != pool.capacity_type:
+        differences.append(f"capacityType {spec.capacity_type} and {pool.capacity_type}")
+    if not _shares_alike(spec, pool):
+        differences.append(f"sharing {_sharing_text(spec.sharing)} and {_sharing_text(pool.sharing)}")
+    return differences
+
+
 def _check_agreement(
     stock: DeclarationFile[Stock], spec: DeclarationFile[GPUSpec], pool: DeclarationFile[NodePool]
 ) -> Iterator[Finding]:
     gpu_spec, pool_spec = spec.model.spec, pool.model.spec
     related = (spec.path, pool.path)
-    differences = []
-    if gpu_spec.gpu.model != pool_spec.node.gpu.model:
-        differences.append(f"GPU model {gpu_spec.gpu.model} and {pool_spec.node.gpu.model}")
-    if gpu_spec.capacity_type != pool_spec.capacity_type:
-        differences.append(f"capacityType {gpu_spec.capacity_type} and {pool_spec.capacity_type}")
-    if not _shares_alike(gpu_spec, pool_spec):
-        differences.append(f"sharing {_sharing_text(gpu_spec.sharing)} and {_sharing_text(pool_spec.sharing)}")
+    differences = list_differences(gpu_spec, pool_spec)
     for difference in differences:
         message = f"spec {spec.model.name} and pool {pool.model.name} differ: {difference}; name a pool that agrees"
         yield stock.make_finding("spec.nodePool", message, RULE, related=related)

@@ -1,0 +1,82 @@
+"""The errors about options of the commands that edit declarations: missing options, and invalid values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from allotment.cli.change_options import ChangeOptions, run_change
+from allotment.problems import OperationRefused, pluralize, quote_value
+
+if TYPE_CHECKING:
+    from allotment.edits.change_set import ChangeSet
+    from allotment.edits.declarations import Declarations
+
+_KEY_BEGINNINGS = ("ssh-", "ecdsa-", "sk-")
+_MAX_FILE_BYTES = 4_000_000
+
+
+class RequiredOption(NamedTuple):
+    """An option that a command requires, its value, and its valid values in words, such as `a size such as 24Gi`."""
+
+    name: str
+    value: object
+    valid: str
+
+
+def require_options(*options: RequiredOption) -> None:
+    """Raise OperationRefused if options have no value. The error lists all of them with their valid values."""
+    missing = [f"{option.name} ({option.valid})" for option in options if not option.value]
+    if missing:
+        raise OperationRefused(f"{pluralize(len(missing), 'option')} missing: add {', '.join(missing)}")
+
+
+def list_choices(names: list[str]) -> str:
+    """Return names as the valid values of an option."""
+    return ", ".join(names) or "none is declared yet"
+
+
+def run_field_change(
+    options: ChangeOptions, build: Callable[[Declarations], ChangeSet], inputs: Mapping[str, str]
+) -> None:
+    """Run a change. The error about an invalid field names the option that has the value, by `inputs`."""
+    from allotment.edits.new_declaration import InvalidField
+
+    try:
+        run_change(options, build)
+    except InvalidField as error:
+        raise OperationRefused(error.name_input(inputs)) from None
+
+
+def read_file(option: str, path: Path) -> bytes:
+    """Return the content of a file that an option names. Raises OperationRefused if it can't be read."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its name is invalid"
+        raise OperationRefused(f"{option}: {quote_value(str(path))} can't be read: {reason}") from None
+    if len(data) > _MAX_FILE_BYTES:
+        raise OperationRefused(f"{option}: {quote_value(str(path))} has more than {_MAX_FILE_BYTES:,} bytes")
+    return data
+
+
+def read_ssh_keys(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return public keys. A value is a key, or the name of a file that has a key in each line, such as id_ed25519.pub."""
+    keys: list[str] = []
+    for value in values:
+        if value.startswith(_KEY_BEGINNINGS) and " " in value:
+            keys.append(value.strip())
+            continue
+        text = read_file("--ssh-key", Path(os.path.expanduser(value))).decode("utf-8", "replace")
+        if "PRIVATE KEY" in text:
+            raise OperationRefused(
+                f"--ssh-key: {quote_value(value)} has a private key: name the file of its public key, {quote_value(f'{value}.pub')}"
+            )
+        lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+        if not lines:
+            raise OperationRefused(f"--ssh-key: {quote_value(value)} has no key: name a file such as id_ed25519.pub")
+        keys += lines
+    return tuple(keys)

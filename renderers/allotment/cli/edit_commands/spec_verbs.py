@@ -1,0 +1,217 @@
+"""`allot spec add`, `price`, `deprecate`, `retire` and `activate`: declare GPUSpecs, and change prices and lifecycle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from allotment.cli.change_options import ChangeOptions, change_options, run_change
+from allotment.cli.completers import complete_gpu_specs
+from allotment.cli.edit_commands.field_options import (
+    RequiredOption,
+    list_choices,
+    require_options,
+    run_field_change,
+)
+
+if TYPE_CHECKING:
+    import datetime
+
+    from allotment.declared.kinds.declaration import Lifecycle
+    from allotment.edits.change_set import ChangeSet
+    from allotment.edits.declarations import Declarations
+
+_REQUIRED = {
+    "--gpu-memory": ("gpu_memory", "the memory of the physical GPU, such as 24Gi"),
+    "--cpu": ("cpu", "whole cores such as 8, or millicores such as 500m"),
+    "--memory": ("memory", "a size such as 32Gi"),
+    "--disk": ("disk", "a size such as 100Gi"),
+    "--price": ("price", "an amount per hour such as 0.80"),
+}
+_INPUTS_BY_FIELD = {
+    "spec.gpu.model": "--gpu",
+    "spec.gpu.count": "--gpu-count",
+    "spec.gpu.memory": "--gpu-memory",
+    "spec.gpu.cudaCores": "--cuda-cores",
+    "spec.cpu": "--cpu",
+    "spec.memory": "--memory",
+    "spec.disk": "--disk",
+    "spec": "--tenancy",  # the only option that depends on others
+    "spec.sharing": "--time-slicing, --mps, --mig",
+    "spec.sharing.timeSlicing": "--time-slicing",
+    "spec.sharing.mps": "--mps",
+    "spec.sharing.mig": "--mig",
+    "spec.prices[].perHour": "--price",
+    "spec.prices[].from": "--from",
+    "spec.displayName": "--display-name",
+    "spec.description": "--description",
+}
+_specs_argument = click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_gpu_specs)
+
+
+@click.command("add")
+@click.argument("name", metavar="NAME")
+@click.option("--gpu", "model", metavar="MODEL", help="The model of the GPU, as in node pools, such as nvidia-l4.")
+@click.option("--gpu-count", default="1", metavar="NUMBER", help="The GPUs, or slices, of a unit. Default: 1.")
+@click.option("--gpu-memory", metavar="SIZE", help="The memory of the physical GPU.")
+@click.option("--cuda-cores", metavar="NUMBER", help="The CUDA cores of the physical GPU, for comparison only.")
+@click.option("--cpu", metavar="CORES", help="The CPU cores of a unit: 8, or 500m.")
+@click.option("--memory", metavar="SIZE", help="The memory of a unit.")
+@click.option("--disk", metavar="SIZE", help="The size of the disk of a unit at /scratch.")
+@click.option("--price", metavar="AMOUNT", help="The price of a unit per hour, in the currency of the platform.")
+@click.option("--from", "start", metavar="DAY", help="The first day of the price, such as 2027-01-01. Default: today.")
+@click.option("--time-slicing", metavar="UNITS", help="This number of units shares a GPU in turn. Requires --tenancy.")
+@click.option("--mps", metavar="UNITS", help="This number of units shares a GPU concurrently. Requires --tenancy.")
+@click.option("--mig", metavar="PROFILE", help="A unit is a MIG partition, such as 1g.10gb.")
+@click.option("--tenancy", type=click.Choice(["Single", "Multi"]), help="The tenants that may share a GPU.")
+@click.option("--spot", is_flag=True, help="The cloud provider may reclaim the nodes.")
+@click.option("--display-name", metavar="TEXT", help="The name that people see.")
+@click.option("--description", metavar="TEXT", help="The purpose of the GPUSpec.")
+@change_options
+def add(*, name: str, options: ChangeOptions, **values: Any) -> None:
+    """Declare a GPUSpec: a size of GPU instance, with its price.
+
+    Sizes have a unit: Mi, Gi or Ti. All values except the price, the texts and the lifecycle are immutable once merged.
+    `allot stock add` then adds units of the GPUSpec to clusters.
+
+    Exit status: 0 success, 2 the GPUSpec exists, or a value is wrong.
+
+    \b
+    Examples:
+      allot spec add l4-two --gpu nvidia-l4 --gpu-count 2 --gpu-memory 24Gi --cpu 16 --memory 64Gi --disk 200Gi --price 1.60
+      allot spec add a100-2g --gpu nvidia-a100-80gb --gpu-memory 80Gi --mig 2g.20gb --cpu 8 --memory 60Gi --disk 100Gi
+        --price 0.79 --from 2027-01-01
+    """
+    from allotment.edits.spec_edits import add_spec, list_gpu_models
+
+    def build(declarations: Declarations) -> ChangeSet:
+        require_options(
+            RequiredOption("--gpu", values["model"], f"a GPU model: {list_choices(list_gpu_models(declarations))}"),
+            *(RequiredOption(option, values[key], valid) for option, (key, valid) in _REQUIRED.items()),
+        )
+        today = _read_today(declarations)
+        return add_spec(declarations, name, _build_spec(values | {"start": values["start"] or today.isoformat()}))
+
+    run_field_change(options, build, _INPUTS_BY_FIELD)
+
+
+def _build_spec(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a GPUSpec from the values of the options."""
+    from allotment.edits.new_declaration import parse_number
+    from allotment.manifests.yaml_text import without_empty
+
+    sharing = {
+        "timeSlicing": values["time_slicing"] and {"replicas": parse_number(values["time_slicing"])},
+        "mps": values["mps"] and {"replicas": parse_number(values["mps"])},
+        "mig": values["mig"] and {"profile": values["mig"]},
+    }
+    gpu = {
+        "model": values["model"],
+        "count": parse_number(values["gpu_count"]),
+        "memory": values["gpu_memory"],
+        "cudaCores": parse_number(values["cuda_cores"] or ""),
+    }
+    fields = {
+        "displayName": values["display_name"],
+        "description": values["description"],
+        "gpu": without_empty(gpu),
+        "cpu": parse_number(values["cpu"]),
+        "memory": values["memory"],
+        "disk": values["disk"],
+        "sharing": without_empty(sharing),
+        "tenancy": values["tenancy"],
+        "capacityType": "Spot" if values["spot"] else None,
+        "prices": [{"from": values["start"], "perHour": values["price"]}],
+    }
+    return without_empty(fields)
+
+
+@click.command("price")
+@click.argument("name", metavar="NAME", shell_complete=complete_gpu_specs)
+@click.argument("amount", metavar="AMOUNT")
+@click.option(
+    "--from", "start", metavar="DAY", help="The first day of the price: tomorrow or later, such as 2027-01-01."
+)
+@change_options
+def price(*, name: str, amount: str, start: str | None, options: ChangeOptions) -> None:
+    """Set the price of a GPUSpec per unit and hour from a day on. Prices that already apply never change.
+
+    The price starts at midnight in the billing time zone. A price that does not apply yet can be set again.
+
+    Exit status: 0 success, 2 the day is not after today, or a value is wrong.
+
+    \b
+    Examples:
+      allot spec price l4-quarter 0.18 --from 2031-01-01
+      allot spec price l4-quarter 0.18 --from 2031-01-01 --push
+    """
+    from allotment.edits.spec_edits import set_price
+
+    def build(declarations: Declarations) -> ChangeSet:
+        today = _read_today(declarations)
+        require_options(RequiredOption("--from", start, f"a day after today, {today}, such as {today.year + 1}-01-01"))
+        return set_price(declarations, name, amount, start or "", today)
+
+    run_field_change(options, build, _INPUTS_BY_FIELD | {"spec.prices[].perHour": "AMOUNT"})
+
+
+def _read_today(declarations: Declarations) -> datetime.date:
+    """Return the day in the billing time zone."""
+    import zoneinfo
+
+    from allotment.cli import options
+    from allotment.edits.spec_edits import read_time_zone
+
+    return options.today(zoneinfo.ZoneInfo(read_time_zone(declarations)))
+
+
+@click.command("deprecate")
+@_specs_argument
+@change_options
+def deprecate(*, names: tuple[str, ...], options: ChangeOptions) -> None:
+    """Deprecate GPUSpecs: their users get a warning, and their instances keep running.
+
+    \b
+    Examples:
+      allot spec deprecate l4-half
+      allot spec deprecate l4-half l40s-spot --push
+    """
+    _set_lifecycles(names, "Deprecated", options)
+
+
+@click.command("retire")
+@_specs_argument
+@change_options
+def retire(*, names: tuple[str, ...], options: ChangeOptions) -> None:
+    """Retire GPUSpecs: no other instance can use them, and their instances keep running.
+
+    \b
+    Examples:
+      allot spec retire l4-half
+      allot spec retire l4-half --commit
+    """
+    _set_lifecycles(names, "Retired", options)
+
+
+@click.command("activate")
+@_specs_argument
+@change_options
+def activate(*, names: tuple[str, ...], options: ChangeOptions) -> None:
+    """Offer deprecated or retired GPUSpecs again.
+
+    \b
+    Examples:
+      allot spec activate l4-half
+      allot spec activate l4-half --commit
+    """
+    _set_lifecycles(names, "Active", options)
+
+
+def _set_lifecycles(names: tuple[str, ...], lifecycle: Lifecycle, options: ChangeOptions) -> None:
+    from allotment.edits.spec_edits import set_spec_lifecycles
+
+    run_change(options, lambda declarations: set_spec_lifecycles(declarations, names, lifecycle))
+
+
+COMMANDS = (add, price, deprecate, retire, activate)

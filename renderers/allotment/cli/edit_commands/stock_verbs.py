@@ -1,0 +1,145 @@
+"""`allot stock add` and `remove`: declare the units of node pools, one stock or a file of stocks at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from allotment.cli.change_options import ChangeOptions, change_options, run_change
+from allotment.cli.completers import (
+    complete_gpu_specs,
+    complete_node_pools,
+    complete_stocks,
+    complete_tenants,
+)
+from allotment.cli.edit_commands.field_options import (
+    RequiredOption,
+    list_choices,
+    read_file,
+    require_options,
+    run_field_change,
+)
+
+if TYPE_CHECKING:
+    from allotment.edits.change_set import ChangeSet
+    from allotment.edits.declarations import Declarations
+
+
+@click.command("add")
+@click.argument("target", metavar="[CLUSTER/NAME]", required=False)
+@click.option("--spec", metavar="GPUSPEC", shell_complete=complete_gpu_specs, help="The GPUSpec of the units.")
+@click.option("--count", metavar="NUMBER", help="The number of units that tenants may hold.")
+@click.option(
+    "--tenant",
+    metavar="TENANT",
+    shell_complete=complete_tenants,
+    help="Reserve the units for this tenant. Default: all.",
+)
+@click.option(
+    "--node-pool",
+    metavar="POOL",
+    shell_complete=complete_node_pools,
+    help="The NodePool of the units. Default: the only pool of the cluster that fits the GPUSpec.",
+)
+@click.option("--warm", metavar="NUMBER", help="The number of free units that placeholders keep warm. Default: all.")
+@click.option(
+    "--from",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Add a stock for each row: a YAML list (.yaml), or CSV with a header. Columns: name (CLUSTER/NAME), spec, count,"
+    " tenant, node-pool, warm.",
+)
+@change_options
+def add(
+    *,
+    target: str | None,
+    spec: str | None,
+    count: str | None,
+    tenant: str | None,
+    node_pool: str | None,
+    warm: str | None,
+    file: Path | None,
+    options: ChangeOptions,
+) -> None:
+    """Declare a stock: the units of a GPUSpec in a node pool.
+
+    With --from, the command adds the stocks of all rows in one change. If a row has a problem, the command adds none, and
+    reports the problems of all rows with their lines.
+
+    Exit status: 0 success, 2 the stock exists, or a value is wrong.
+
+    \b
+    Examples:
+      allot stock add eu-1/l4-whole-uni --spec l4-whole --count 2 --tenant uni-lab
+      allot stock add us-1/h100-more --spec h100-one --count 8 --warm 1 --commit
+      allot stock add --from stocks.csv --push
+    """
+    from allotment.edits.stock_edits import INPUTS_BY_FIELD, NewStock, add_stock, split_stock_name
+
+    settings = {"--spec": spec, "--count": count, "--tenant": tenant, "--node-pool": node_pool, "--warm": warm}
+    if file is not None:
+        _add_from_file(file, [name for name, value in {"CLUSTER/NAME": target, **settings}.items() if value], options)
+        return
+    if target is None:
+        raise click.UsageError("name the stock: add CLUSTER/NAME, or --from FILE to add several stocks")
+    cluster, name = split_stock_name(target)
+
+    def build(declarations: Declarations) -> ChangeSet:
+        require_options(
+            RequiredOption("--spec", spec, list_choices(_list_specs(declarations))),
+            RequiredOption("--count", count, "a whole number of units such as 4"),
+        )
+        stock = NewStock(
+            cluster=cluster,
+            name=name,
+            gpu_spec=spec or "",
+            count=count or "",
+            tenant=tenant or "",
+            node_pool=node_pool or "",
+            warm=warm or "",
+        )
+        return add_stock(declarations, stock)
+
+    inputs = {field: f"--{column}" for field, column in INPUTS_BY_FIELD.items()}
+    run_field_change(options, build, inputs)
+
+
+def _add_from_file(file: Path, others: list[str], options: ChangeOptions) -> None:
+    from allotment.edits.input_rows import read_rows
+    from allotment.edits.stock_edits import COLUMNS, REQUIRED_COLUMNS, add_stocks
+
+    if others:
+        raise click.UsageError(f"{others[0]}: the rows of --from have the values: omit it, or omit --from")
+    rows = read_rows(str(file), read_file("--from", file), COLUMNS, REQUIRED_COLUMNS)
+    run_change(options, lambda declarations: add_stocks(declarations, rows))
+
+
+def _list_specs(declarations: Declarations) -> list[str]:
+    from allotment.declared.kinds.gpu_spec import GPUSpec
+
+    return declarations.list_names(GPUSpec)
+
+
+@click.command("remove")
+@click.argument("targets", metavar="CLUSTER/NAME...", nargs=-1, required=True, shell_complete=complete_stocks)
+@change_options
+def remove(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
+    """Remove stocks. Tenants can't hold the units any more; the nodes stay.
+
+    Exit status: 0 success, 2 a stock is not declared, or instances hold its units.
+
+    \b
+    Examples:
+      allot stock remove eu-1/l4-whole-kite
+      allot stock remove eu-1/a100-1g eu-1/a100-3g --push
+    """
+    from allotment.edits.stock_edits import remove_stocks, split_stock_name
+
+    names = [split_stock_name(target) for target in targets]
+    run_change(options, lambda declarations: remove_stocks(declarations, names))
+
+
+COMMANDS = (add, remove)

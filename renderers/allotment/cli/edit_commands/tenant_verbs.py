@@ -1,0 +1,155 @@
+"""`allot tenant create`, `suspend`, `resume` and `retire`: declare tenants, and change their lifecycle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from allotment.cli.change_options import ChangeOptions, change_options, run_change
+from allotment.cli.completers import complete_plans, complete_tenants
+from allotment.cli.edit_commands.field_options import (
+    RequiredOption,
+    list_choices,
+    read_ssh_keys,
+    require_options,
+    run_field_change,
+)
+from allotment.cli.edit_commands.member_verbs import INPUTS_BY_FIELD, identity_options
+from allotment.problems import OperationRefused, quote_value
+
+if TYPE_CHECKING:
+    from allotment.edits.change_set import ChangeSet
+    from allotment.edits.declarations import Declarations
+    from allotment.edits.tenant_edits import TenantLifecycle
+
+_INPUTS_BY_FIELD = INPUTS_BY_FIELD | {
+    "spec.users[].name": "--admin",
+    "spec.groups[].name": "--admin-group",
+    "spec.plan": "--plan",
+    "spec.displayName": "--display-name",
+    "spec.description": "--description",
+    "metadata.labels": "--label",
+}
+_tenants_argument = click.argument(
+    "names", metavar="TENANT...", nargs=-1, required=True, shell_complete=complete_tenants
+)
+
+
+@click.command("create")
+@click.argument("name", metavar="NAME")
+@click.option("--plan", metavar="PLAN", shell_complete=complete_plans, help="The Plan, which sets quota and budget.")
+@click.option("--display-name", metavar="TEXT", help="The name that people see.")
+@click.option("--description", metavar="TEXT", help="The purpose of the tenant.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label for cost allocation. Repeatable.")
+@click.option("--admin", metavar="USER", help="A name for the first Admin, for other files.")
+@click.option("--admin-group", metavar="GROUP", help="A group of Admins at the identity provider.")
+@identity_options
+@change_options
+def create(
+    *,
+    name: str,
+    plan: str | None,
+    display_name: str | None,
+    description: str | None,
+    labels: tuple[str, ...],
+    admin: str | None,
+    admin_group: str | None,
+    login: str | None,
+    subject: str | None,
+    ssh_keys: tuple[str, ...],
+    options: ChangeOptions,
+) -> None:
+    """Declare a tenant with its first Admin: tenant.yaml and members.yaml in a new folder.
+
+    --login, --subject and --ssh-key belong to the person that --admin names. `allot member add` adds more people.
+
+    Exit status: 0 success, 2 the tenant exists, or a value is wrong.
+
+    \b
+    Examples:
+      allot tenant create blue-fox --plan starter --admin fay --login fay-b#5150 --subject 00u1fay
+      allot tenant create gray-owl --plan team --display-name "Gray Owl" --admin-group owl-leads --label costs=4711 --push
+    """
+    from allotment.edits.member_edits import NewMember
+    from allotment.edits.new_declaration import parse_labels
+    from allotment.edits.tenant_edits import create_tenant
+    from allotment.manifests.yaml_text import without_empty
+
+    if not admin and (login or subject or ssh_keys):
+        raise click.UsageError("--login, --subject and --ssh-key belong to a person: add --admin USER")
+    admins = [NewMember(admin, "Admin", login, subject, read_ssh_keys(ssh_keys))] if admin else []
+    if admin_group:
+        admins.append(NewMember(admin_group, "Admin", is_group=True))
+
+    def build(declarations: Declarations) -> ChangeSet:
+        plans = _list_plans(declarations)
+        require_options(
+            RequiredOption("--plan", plan, list_choices(plans)),
+            RequiredOption("--admin", admins, "a name such as ada, with --login and --subject; or --admin-group GROUP"),
+        )
+        if plan not in plans:
+            from allotment.declared.reading import suggest_name
+
+            raise OperationRefused(f"--plan: no Plan is named {quote_value(plan)}{suggest_name(plan, plans)}")
+        spec = without_empty({"displayName": display_name, "description": description, "plan": plan})
+        return create_tenant(declarations, name, spec, parse_labels(labels), admins)
+
+    run_field_change(options, build, _INPUTS_BY_FIELD)
+
+
+def _list_plans(declarations: Declarations) -> list[str]:
+    from allotment.declared.kinds.plan import Plan
+
+    return declarations.list_names(Plan)
+
+
+@click.command("suspend")
+@_tenants_argument
+@change_options
+def suspend(*, names: tuple[str, ...], options: ChangeOptions) -> None:
+    """Suspend tenants: all their instances stop and release their units. All storages stay.
+
+    \b
+    Examples:
+      allot tenant suspend solo-ada
+      allot tenant suspend solo-ada uni-lab --push
+    """
+    _set_lifecycles(names, "Suspended", options)
+
+
+@click.command("resume")
+@_tenants_argument
+@change_options
+def resume(*, names: tuple[str, ...], options: ChangeOptions) -> None:
+    """Resume suspended tenants, or withdraw the retirement of tenants that still exist.
+
+    \b
+    Examples:
+      allot tenant resume solo-ada
+      allot tenant resume solo-ada --commit
+    """
+    _set_lifecycles(names, "Active", options)
+
+
+@click.command("retire")
+@_tenants_argument
+@change_options
+def retire(*, names: tuple[str, ...], options: ChangeOptions) -> None:
+    """Retire tenants. This is the first of the two merges that delete a tenant; the second one deletes its folder.
+
+    \b
+    Examples:
+      allot tenant retire solo-ada
+      allot tenant retire solo-ada --push
+    """
+    _set_lifecycles(names, "Retired", options)
+
+
+def _set_lifecycles(names: tuple[str, ...], lifecycle: TenantLifecycle, options: ChangeOptions) -> None:
+    from allotment.edits.tenant_edits import set_tenant_lifecycles
+
+    run_change(options, lambda declarations: set_tenant_lifecycles(declarations, names, lifecycle))
+
+
+COMMANDS = (create, suspend, resume, retire)

@@ -1,0 +1,65 @@
+"""Creates tenants with their first Admin, and changes their lifecycle: the edits of `allot tenant`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from allotment.declared.document_editor import RemoveField, SetField, edit_document
+from allotment.declared.kinds.members import Members
+from allotment.declared.kinds.plan import Plan
+from allotment.declared.kinds.tenant import Tenant
+from allotment.declared.layout import PLATFORM, Scope, path_of
+from allotment.edits.change_set import ChangeSet, merge_change_sets
+from allotment.edits.declarations import Declarations
+from allotment.edits.member_edits import NewMember, build_members
+from allotment.edits.new_declaration import build_declaration, check_declaration
+from allotment.problems import OperationRefused
+
+TenantLifecycle = Literal["Active", "Suspended", "Retired"]
+_VERBS: dict[TenantLifecycle, str] = {"Active": "Resume", "Suspended": "Suspend", "Retired": "Retire"}
+_NOTES: dict[TenantLifecycle, str] = {
+    "Suspended": "`allot tenant resume` starts the instances again. Their disks are erased, the storages stay.",
+    "Retired": "This is the first of two merges. After its publish, the second merge deletes the folder of the tenant.",
+}
+
+
+def create_tenant(
+    declarations: Declarations,
+    name: str,
+    spec: Mapping[str, Any],
+    labels: Mapping[str, str],
+    admins: Sequence[NewMember],
+) -> ChangeSet:
+    """Return the change that declares a tenant with its members. `spec` has the fields of the Tenant.
+
+    Raises OperationRefused if the tenant exists, or if a field is invalid, or if its plan is not declared.
+    """
+    path, scope = declarations.create_path(Tenant, Scope("tenant", name), name), Scope("tenant", name)
+    tenant = check_declaration(path, build_declaration(path, dict(spec), labels))
+    declarations.find(Plan, PLATFORM, spec["plan"])
+    members_path = path_of(Members.__name__, scope, name)
+    if declarations.read(members_path) is not None:
+        raise OperationRefused(f"{members_path} exists already: delete it first")
+    files = {path: tenant, members_path: build_members(members_path, admins)}
+    return ChangeSet(f"Create tenant {name}", files, (f"Members {name}", f"Tenant {name}"))
+
+
+def set_tenant_lifecycles(declarations: Declarations, names: Sequence[str], lifecycle: TenantLifecycle) -> ChangeSet:
+    """Return the change that suspends, resumes or retires tenants. Raises OperationRefused if a tenant is not declared.
+
+    `Active` is the default, so a resumed tenant has no field.
+    """
+    changes = [_set_lifecycle(declarations, name, lifecycle) for name in dict.fromkeys(names)]
+    title = changes[0].title if len(changes) == 1 else f"{_VERBS[lifecycle]} {len(changes)} tenants"
+    return merge_change_sets(title, changes)
+
+
+def _set_lifecycle(declarations: Declarations, name: str, lifecycle: TenantLifecycle) -> ChangeSet:
+    declared = declarations.find(Tenant, Scope("tenant", name), name)
+    path, data = ("spec", "lifecycle"), declared.data
+    if declared.model.spec.lifecycle != lifecycle:
+        edit = RemoveField(path) if lifecycle == "Active" else SetField(path, lifecycle)
+        data = edit_document(data, Tenant, [edit])
+    notes = (_NOTES[lifecycle],) if lifecycle in _NOTES else ()
+    return ChangeSet(f"{_VERBS[lifecycle]} tenant {name}", {declared.path: data}, (f"Tenant {name}",), notes)
