@@ -16,6 +16,7 @@ from pathlib import Path
 
 import allotment
 from tests.bench.budgets import budgets
+from tests.bench.editing import editing
 from tests.bench.editor import editor
 from tests.bench.generate import generate
 from tests.bench.listing import listing
@@ -42,6 +43,7 @@ def measure_changes(repo: Path, work: Path, tenants: int) -> None:
         "changed, everything that crosses files checked": lambda: one_changed(repo, work, DAY, ALLOT, say),
         "edited, in an editor": lambda: editor(repo, work, say),
         "changed, published": lambda: publishing(repo, work, DAY, ALLOT, say),
+        "edited by a command": lambda: editing(repo, work, ALLOT, say),
         "changed, planned": lambda: planning(repo, work, ALLOT, say),
         "asked for, and all of them": lambda: queries(repo, work, ALLOT, say),
         "with two instances, and all of them listed": lambda: listing(repo, work, ALLOT, say),
