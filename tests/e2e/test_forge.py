@@ -12,7 +12,7 @@ import pytest
 
 from allotment.adapters import forge as forges
 from allotment.adapters.forge import gitea as adapter
-from allotment.adapters.forge.forge import Forge, Token
+from allotment.adapters.forge.forge import Forge, Fork, Token
 from tests.adapters.forge import contract
 from tests.adapters.forge.contract import CONTRACT
 from tests.controlplane.gitea import ADMIN, BOT, ORGANISATION, Gitea
@@ -66,6 +66,19 @@ class GiteaWorld:
         )
         assert pull_number == number
         return head
+
+    def push_branch(self, name: str, fork: Fork | None = None) -> str:
+        git(self.root, "checkout", "-q", "-B", name, "main")
+        head = self._commit(name.replace("/", "-"))
+        to = self.gitea.remote(f"{BOT}/{REPOSITORY.split('/')[1]}", BOT) if fork else "origin"
+        eventually(lambda: git(self.root, "push", "-q", to, f"HEAD:refs/heads/{name}") is not None, "the push", 30)
+        owner = BOT if fork else ORGANISATION
+        path = f"repos/{owner}/{REPOSITORY.split('/')[1]}/branches/{name}"
+        eventually(lambda: self.gitea.api(path)["name"] == name, "the branch to be known", 30)
+        return head
+
+    def remove_branch(self, name: str) -> None:
+        git(self.root, "push", "-q", "origin", f":refs/heads/{name}")
 
     def push(self, number: int, *, login: str = "") -> str:
         git(self.root, "checkout", "-q", f"change-{number}")
@@ -128,6 +141,9 @@ class GiteaWorld:
             if team["name"] == TEAM:
                 self.gitea.api(f"teams/{team['id']}", method="DELETE")
         self.gitea.api(f"repos/{REPOSITORY}", method="DELETE")
+        for repository in self.gitea.api("user/repos", user=BOT):
+            if repository["fork"] and repository["owner"]["login"] == BOT:
+                self.gitea.api(f"repos/{repository['full_name']}", method="DELETE")
 
 
 @pytest.fixture

@@ -8,7 +8,14 @@ from typing import Any, Protocol
 
 import pytest
 
-from allotment.adapters.forge.forge import CommitStatus, Forge, NotFound
+from allotment.adapters.forge.forge import (
+    CommitStatus,
+    Forge,
+    Fork,
+    NotFound,
+    PullRequestHead,
+    RequestDeclined,
+)
 from allotment.declared.people import Account
 
 
@@ -23,6 +30,14 @@ class World(Protocol):
 
     def open(self, number: int, *, base: str = "main") -> str:
         """Open the next pull request; return its head."""
+        ...
+
+    def push_branch(self, name: str, fork: Fork | None = None) -> str:
+        """Push a new branch to the repository, or to the fork of our own; return its commit."""
+        ...
+
+    def remove_branch(self, name: str) -> None:
+        """Remove a branch of the repository."""
         ...
 
     def push(self, number: int, *, login: str = "") -> str:
@@ -185,6 +200,48 @@ def a_teams_members(world: World, forge: Forge) -> None:
         forge.members(f"{name.split('/')[0]}/nobody")
 
 
+def a_pull_request_of_a_branch_is_opened_and_found(world: World, forge: Forge) -> None:
+    name = "allot/op-0123456789abcdef"
+    head, commit = PullRequestHead(name), world.push_branch(name)
+    assert list(forge.find_pull_requests(head)) == []
+    opened = forge.create_pull_request(head, "main", "Stop solo-ada/webui", "The merge stops 1 instance.")
+    assert (opened.head, opened.base, opened.is_open, opened.author.login) == (commit, "main", True, world.bot)
+    assert forge.pull_request(opened.number).url == opened.url
+    with pytest.raises(RequestDeclined):
+        forge.create_pull_request(head, "main", "Stop solo-ada/webui", "")
+    assert [pull.url for pull in forge.find_pull_requests(head)] == [opened.url]
+    assert list(forge.find_pull_requests(PullRequestHead("allot/op-0123456789"))) == []
+    merged = world.merge(opened.number)
+    world.remove_branch(name)
+    (pull,) = forge.find_pull_requests(head)
+    assert (pull.number, pull.is_open, pull.merge_commit, pull.head) == (opened.number, False, merged, commit)
+
+
+def a_closed_pull_request_of_a_branch_is_found(world: World, forge: Forge) -> None:
+    head = PullRequestHead("allot/other")
+    world.push_branch("allot/other")
+    opened = forge.create_pull_request(head, "main", "Stop solo-ada/webui", "")
+    world.close_pull(opened.number)
+    second = forge.create_pull_request(head, "main", "Stop solo-ada/webui", "")
+    assert [(pull.number, pull.is_open) for pull in forge.find_pull_requests(head)] == [
+        (second.number, True),
+        (opened.number, False),
+    ]
+
+
+def a_pull_request_comes_from_a_fork(world: World, forge: Forge) -> None:
+    fork = forge.fork()
+    assert fork == forge.fork(), "and not another"
+    assert (fork.owner, "@" in fork.url) == (world.bot, False)
+    name = "allot/stop-solo-ada-webui"
+    head, commit = PullRequestHead(name, fork), world.push_branch(name, fork)
+    assert list(forge.find_pull_requests(head)) == []
+    opened = forge.create_pull_request(head, "main", "Stop solo-ada/webui", "")
+    assert (opened.head, opened.base, opened.is_open) == (commit, "main", True)
+    assert [pull.url for pull in forge.find_pull_requests(head)] == [opened.url]
+    assert list(forge.find_pull_requests(PullRequestHead(name))) == [], "that branch is in the repository itself"
+
+
 CONTRACT: list[Callable[[World, Forge], None]] = [
     who_we_are,
     a_pull_request_is_what_the_forge_says,
@@ -196,4 +253,7 @@ CONTRACT: list[Callable[[World, Forge], None]] = [
     comments_are_written_edited_and_removed,
     statuses_come_back_as_they_were_set_the_newest_first,
     a_teams_members,
+    a_pull_request_of_a_branch_is_opened_and_found,
+    a_closed_pull_request_of_a_branch_is_found,
+    a_pull_request_comes_from_a_fork,
 ]

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from allotment.adapters.forge import github as adapter
+from allotment.adapters.forge.forge import Fork
 
 TOKEN, BOT, REPOSITORY = "s3cret-token", "allot-bot", "acme/gpus"
+FORK = 88  # the id of the bot's fork
 START = datetime.datetime(2026, 11, 21, 12, 0, tzinfo=datetime.UTC)
 
 
@@ -50,6 +52,8 @@ class Pull:
         self.pushes = [(head, author, now - datetime.timedelta(seconds=1))]  # commit, who and when
         self.forced: set[str] = set()
         self.based: list[datetime.datetime] = []  # when its base was changed
+        self.branch, self.fork = f"change-{number}", 0  # the id of the fork that has the branch; 0 without a fork
+        self.title = self.body = ""
 
 
 class World:
@@ -66,6 +70,8 @@ class World:
         self.teams: dict[str, list[str]] = {}
         self.accounts: dict[str, int] = {}
         self.hides_pushes = False  # as those of a private fork
+        self.branches: dict[tuple[int, str], str] = {}  # the commits of branches, by the id of the fork and the name
+        self.is_forked = self.declines_forks = False
         self.calls: list[str] = []
         self.faults: list[Fault] = []
         self.ids = 100
@@ -93,6 +99,27 @@ class World:
     def open(self, number: int, head: str = "", author: str = "ada", *, base: str = "main") -> str:
         self.pulls[number] = Pull(number, head or self.commit(), author, base, self.tick())
         return self.pulls[number].head
+
+    def push_branch(self, name: str, fork: Fork | None = None) -> str:
+        """Push a new branch to the repository, or to a fork; return its commit."""
+        head = self.branches[fork.id if fork else 0, name] = self.commit()
+        return head
+
+    def remove_branch(self, name: str) -> None:
+        del self.branches[0, name]
+
+    def create(self, fork: int, branch: str, base: str, title: str, body: str) -> Pull | None:
+        """Open a pull request of a branch as the bot; None if the branch is missing or has one."""
+        head = self.branches.get((fork, branch))
+        if head is None or any(
+            (pull.fork, pull.branch, pull.state) == (fork, branch, "open") for pull in self.pulls.values()
+        ):
+            return None
+        number = max(self.pulls, default=0) + 1
+        self.open(number, head, BOT, base=base)
+        pull = self.pulls[number]
+        pull.fork, pull.branch, pull.title, pull.body = fork, branch, title, body
+        return pull
 
     def push(self, number: int, head: str = "", *, login: str = "") -> str:
         pull = self.pulls[number]
@@ -258,6 +285,8 @@ class GitHubWorld(World):
         return [
             ("POST .*/graphql", lambda *_: _done({"data": {"viewer": {"login": BOT}}})),
             (f"GET {repo}/pulls", self._list),
+            (f"POST {repo}/pulls", self._create),
+            (f"POST {repo}/forks", self._fork),
             (f"GET {repo}/pulls/([0-9]+)", lambda _, __, number: self._one(number)),
             (f"GET {repo}/pulls/([0-9]+)/reviews", self._reviews),
             (f"GET {repo}/activity", self._activity),
@@ -284,7 +313,9 @@ class GitHubWorld(World):
             "state": pull.state,
             "locked": pull.locked,
             "user": self._user(pull.author),
-            "head": {"sha": pull.head, "ref": f"change-{pull.number}", "repo": {"full_name": REPOSITORY}},
+            "title": pull.title,
+            "body": pull.body,
+            "head": {"sha": pull.head, "ref": pull.branch, "repo": {"full_name": REPOSITORY}},
             "base": {"sha": "b" * 40, "ref": pull.base},
             "merged_at": _time(pull.updated) if pull.merged else None,
             "created_at": _time(pull.created),
@@ -318,9 +349,32 @@ class GitHubWorld(World):
         return _done(items)
 
     def _list(self, query: dict[str, str], _: Any) -> Answer:
-        pulls = [pull for pull in self.pulls.values() if pull.state == query["state"] and pull.base == query["base"]]
-        pulls.sort(key=lambda pull: pull.updated, reverse=True)
+        pulls = [
+            pull
+            for pull in self.pulls.values()
+            if query["state"] in (pull.state, "all")
+            and query.get("base", pull.base) == pull.base
+            and query.get("head", self._label(pull)) == self._label(pull)
+        ]
+        created = query.get("sort") == "created"
+        pulls.sort(key=lambda pull: pull.created if created else pull.updated, reverse=True)
         return self.paged(f"/api/v3/repos/{REPOSITORY}/pulls", query, [self._json(pull) for pull in pulls])
+
+    def _label(self, pull: Pull) -> str:
+        return f"{BOT if pull.fork else REPOSITORY.split('/', maxsplit=1)[0]}:{pull.branch}"
+
+    def _create(self, _: Any, body: dict[str, str]) -> Answer:
+        owner, _, branch = body["head"].partition(":")
+        fork = FORK if owner == BOT else 0
+        pull = self.create(fork, branch, body["base"], body["title"], body["body"])
+        return _done(self._json(pull), 201) if pull else Answer(422, {"message": "Validation Failed"})
+
+    def _fork(self, *_: Any) -> Answer:
+        if self.declines_forks:
+            return Answer(403, {"message": "Forking is disabled"})
+        self.is_forked = True
+        url = f"https://forge.example/{BOT}/gpus.git"
+        return _done({"id": FORK, "owner": self._user(BOT), "clone_url": url, "full_name": f"{BOT}/gpus"}, 202)
 
     def _one(self, number: str) -> Answer:
         pull = self.pulls.get(int(number))
@@ -397,6 +451,10 @@ class GitLabWorld(World):
         return [
             ("GET /api/v4/user", lambda *_: _done({"id": 1, "username": BOT})),
             (f"GET {project}/merge_requests", self._list),
+            (f"GET {project}", lambda *_: _done({"id": 77, "path_with_namespace": REPOSITORY})),
+            (f"GET {project}/forks", self._forks),
+            (f"POST {project}/fork", self._fork),
+            (f"POST /api/v4/projects/(acme%2Fgpus|{FORK})/merge_requests", self._create),
             ("GET /api/v4/projects/77/events", self._events),
             (f"GET {merge_request}", lambda _, __, number: self._one(number)),
             (f"GET {merge_request}/versions", self._versions),
@@ -417,8 +475,11 @@ class GitLabWorld(World):
             "sha": pull.head,
             "target_branch": pull.base,
             "author": self._user(pull.author),
-            "source_project_id": 77,
-            "source_branch": f"change-{pull.number}",
+            "source_project_id": pull.fork or 77,
+            "target_project_id": 77,
+            "source_branch": pull.branch,
+            "title": pull.title,
+            "description": pull.body,
             "created_at": _time(pull.created),
             "state": states[pull.state],
             "discussion_locked": pull.locked or None,
@@ -437,10 +498,37 @@ class GitLabWorld(World):
         matches = [
             merge_request
             for merge_request in merge_requests
-            if merge_request["state"] == query["state"] and merge_request["target_branch"] == query["target_branch"]
+            if query["state"] in (merge_request["state"], "all")
+            and query.get("target_branch", merge_request["target_branch"]) == merge_request["target_branch"]
+            and query.get("source_branch", merge_request["source_branch"]) == merge_request["source_branch"]
             and datetime.datetime.fromisoformat(merge_request["updated_at"]) >= datetime.datetime.fromisoformat(since or "2000-01-01T00:00:00Z")
         ]  # fmt: skip
         return self.paged("/api/v4/projects/acme%2Fgpus/merge_requests", query, matches)
+
+    def _create(self, _: Any, body: dict[str, Any], project: str) -> Answer:
+        fork = FORK if project == str(FORK) else 0
+        assert body.get("target_project_id") == (77 if fork else None)
+        pull = self.create(fork, body["source_branch"], body["target_branch"], body["title"], body["description"])
+        message = "Another open merge request already exists for this source branch"
+        return _done(self._json(pull, whole=False), 201) if pull else Answer(409, {"message": [message]})
+
+    @property
+    def _fork_json(self) -> dict[str, Any]:
+        url = f"https://forge.example/{BOT}/gpus.git"
+        return {"id": FORK, "namespace": {"path": BOT}, "http_url_to_repo": url}
+
+    def _forks(self, query: dict[str, str], _: Any) -> Answer:
+        assert query["owned"] in ("True", "true", "1")
+        forks = [self._fork_json] if self.is_forked else []
+        return self.paged("/api/v4/projects/acme%2Fgpus/forks", query, forks)
+
+    def _fork(self, *_: Any) -> Answer:
+        if self.declines_forks:
+            return Answer(403, {"message": "403 Forbidden"})
+        if self.is_forked:
+            return Answer(409, {"message": "Project has already been taken"})
+        self.is_forked = True
+        return _done(self._fork_json, 201)
 
     def _user(self, login: str) -> dict[str, Any]:
         return {"username": login, "id": self.id(login)}
@@ -454,7 +542,7 @@ class GitLabWorld(World):
                 "action_name": "pushed to",
                 "created_at": _time(moment),
                 "author": self._user(login),
-                "push_data": {"ref": f"change-{pull.number}", "ref_type": "branch", "commit_to": head},
+                "push_data": {"ref": pull.branch, "ref_type": "branch", "commit_to": head},
             }
             for pull in self.pulls.values()
             for head, login, moment in reversed(pull.pushes)

@@ -19,6 +19,7 @@ from allotment.adapters.forge.forge import (
     ForgeUnreachable,
     InvalidToken,
     NotFound,
+    PullRequestHead,
     RateLimited,
     RequestDeclined,
     Token,
@@ -47,6 +48,21 @@ def connected(world: World, token: str = TOKEN) -> Forge:
 @pytest.mark.parametrize("check", CONTRACT, ids=lambda check: check.__name__)
 def test_the_contract(check: Callable[[contract.World, Forge], None], world: World, forge: Forge) -> None:
     check(world, forge)
+
+
+def test_a_repository_without_forks_says_so(world: World, forge: Forge) -> None:
+    world.declines_forks = True
+    with pytest.raises(Forbidden):
+        forge.fork()
+
+
+def test_a_pull_request_that_was_opened_before_the_answer_was_lost_is_found(world: World, forge: Forge) -> None:
+    head = PullRequestHead("allot/stop")
+    world.push_branch("allot/stop")
+    world.fail("POST .*(pulls|merge_requests)$", None, after=True)
+    with pytest.raises(ForgeUnreachable):
+        forge.create_pull_request(head, "main", "Stop", "")
+    assert len(list(forge.find_pull_requests(head))) == 1
 
 
 def test_a_head_that_comes_back_brings_no_approval_along(world: World, forge: Forge) -> None:

@@ -88,6 +88,21 @@ class PullRequest(NamedTuple):
     url: str
 
 
+class Fork(NamedTuple):
+    """A fork of the repository: its id at the forge, the name of its owner, and its clone URL without credentials."""
+
+    id: int
+    owner: str
+    url: str
+
+
+class PullRequestHead(NamedTuple):
+    """The branch to merge. It is in `fork`, or in the repository itself if `fork` is None."""
+
+    branch: str
+    fork: Fork | None = None
+
+
 class Comment(NamedTuple):
     """A comment: its id, its author's login and its text."""
 
@@ -122,6 +137,22 @@ class Forge(Protocol):
 
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
         """Yield the open pull requests into a branch."""
+        ...
+
+    def create_pull_request(self, head: PullRequestHead, base: str, title: str, body: str) -> PullRequest:
+        """Open a pull request of a branch into `base`. Raises RequestDeclined, also if the branch has one already."""
+        ...
+
+    def find_pull_requests(self, head: PullRequestHead) -> Iterator[PullRequest]:
+        """Yield the open, closed and merged pull requests of a branch, the newest first."""
+        ...
+
+    def fork(self) -> Fork:
+        """Return the fork that the token's owner has of the repository. Create the fork if there is none.
+
+        A new fork may still be empty, because forges copy the objects in the background. Raises Forbidden if the
+        repository can't be forked.
+        """
         ...
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -16,9 +17,13 @@ from allotment.adapters.forge.forge import (
     TIMEOUT,
     Comment,
     CommitStatus,
+    Forbidden,
     Forge,
+    Fork,
     NotFound,
     PullRequest,
+    PullRequestHead,
+    RequestDeclined,
     Token,
     raise_for_response,
     translate_request_errors,
@@ -26,6 +31,7 @@ from allotment.adapters.forge.forge import (
 from allotment.declared.people import Account
 
 _DECISIVE_STATES = ("APPROVED", "REQUEST_CHANGES")
+_MAX_SEARCHED = 1000  # pull requests that are searched for a branch: Gitea has no filter for branches
 _TIMELINE_PAUSES = (0.5, 1.0, 2.0)  # seconds
 
 
@@ -45,6 +51,7 @@ class Gitea:
 
     def __init__(self, api: str, repository: str, token: Token) -> None:
         self._api = api.rstrip("/")
+        self._full_name = repository
         self._repository = f"repos/{quote(repository)}"
         self._session = requests.Session()
         self._session.headers["Authorization"] = f"token {token.secret}"
@@ -67,6 +74,49 @@ class Gitea:
         for pull in self._list_pages(f"{self._repository}/pulls", state="open"):
             if pull["base"]["ref"] == base:
                 yield _to_pull_request(pull)
+
+    def create_pull_request(self, head: PullRequestHead, base: str, title: str, body: str) -> PullRequest:
+        """Open a pull request."""
+        label = f"{head.fork.owner}:{head.branch}" if head.fork else head.branch
+        fields = {"head": label, "base": base, "title": title, "body": body}
+        with translate_request_errors():
+            return _to_pull_request(self._request("POST", f"{self._repository}/pulls", fields))
+
+    def find_pull_requests(self, head: PullRequestHead) -> Iterator[PullRequest]:
+        """Yield the pull requests of a branch, among the newest _MAX_SEARCHED pull requests.
+
+        If the branch was deleted, only the field `label` still has its name.
+        """
+        pulls = self._list_pages(f"{self._repository}/pulls", state="all")
+        for pull in itertools.islice(pulls, _MAX_SEARCHED):
+            with translate_request_errors():
+                in_repository = pull["head"]["repo_id"] == pull["base"]["repo_id"]
+                matches = pull["head"]["repo_id"] == head.fork.id if head.fork else in_repository
+                if matches and head.branch in (pull["head"]["label"], pull["head"]["ref"]):
+                    yield _to_pull_request(pull)
+
+    def fork(self) -> Fork:
+        """Return the fork of the token's owner."""
+        existing = self._find_fork()
+        if existing is not None:
+            return existing
+        try:
+            with translate_request_errors():
+                return _to_fork(self._request("POST", f"{self._repository}/forks", {}))
+        except Forbidden:
+            raise
+        except RequestDeclined as error:  # another process created the fork at the same time
+            if (existing := self._find_fork()) is None:
+                raise Forbidden(str(error)) from None
+            return existing
+
+    def _find_fork(self) -> Fork | None:
+        login = self.identity().lower()
+        for fork in self._list_pages(f"{self._repository}/forks"):
+            with translate_request_errors():
+                if fork["owner"]["login"].lower() == login:
+                    return _to_fork(fork)
+        return None
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
         """Yield the pull requests that were merged into `base` and updated since `since`."""
@@ -196,6 +246,10 @@ def _parse_time(text: str) -> datetime.datetime:
 def _to_account(user: Mapping[str, Any] | None) -> Account:
     """Return the account of a user. The id of a deleted user is negative and becomes 0."""
     return Account(user["login"], max(0, int(user["id"]))) if user else Account("")
+
+
+def _to_fork(repository: Mapping[str, Any]) -> Fork:
+    return Fork(int(repository["id"]), repository["owner"]["login"], repository["clone_url"])
 
 
 def _to_pull_request(pull: Mapping[str, Any]) -> PullRequest:

@@ -22,8 +22,10 @@ from allotment.adapters.forge.forge import (
     Forge,
     ForgeError,
     ForgeUnreachable,
+    Fork,
     NotFound,
     PullRequest,
+    PullRequestHead,
     Token,
     error_from_response,
     translate_request_errors,
@@ -62,6 +64,7 @@ class GitHub:
             lazy=True,
         )
         self._repository: Repository = self._github.get_repo(repository)
+        self._owner = repository.partition("/")[0]
         self._identity = ""
 
     def identity(self) -> str:
@@ -85,6 +88,28 @@ class GitHub:
         with _translate_errors():
             for pull in self._repository.get_pulls(state="open", base=base):
                 yield _to_pull_request(pull)
+
+    def create_pull_request(self, head: PullRequestHead, base: str, title: str, body: str) -> PullRequest:
+        """Open a pull request."""
+        with _translate_errors():
+            return _to_pull_request(self._repository.create_pull(base, self._label(head), title=title, body=body))
+
+    def find_pull_requests(self, head: PullRequestHead) -> Iterator[PullRequest]:
+        """Yield the pull requests of a branch."""
+        with _translate_errors():
+            for pull in self._repository.get_pulls(
+                state="all", head=self._label(head), sort="created", direction="desc"
+            ):
+                yield _to_pull_request(pull)
+
+    def _label(self, head: PullRequestHead) -> str:
+        return f"{head.fork.owner if head.fork else self._owner}:{head.branch}"
+
+    def fork(self) -> Fork:
+        """Return the fork of the token's owner. If the owner has a fork already, GitHub answers with it."""
+        with _translate_errors():
+            fork = self._repository.create_fork()
+            return Fork(fork.id, fork.owner.login, fork.clone_url)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
         """Yield the pull requests that were merged into `base` and updated since `since`."""

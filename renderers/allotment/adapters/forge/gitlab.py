@@ -20,8 +20,10 @@ from allotment.adapters.forge.forge import (
     Forge,
     ForgeError,
     ForgeUnreachable,
+    Fork,
     NotFound,
     PullRequest,
+    PullRequestHead,
     RequestDeclined,
     Token,
     raise_for_response,
@@ -74,6 +76,55 @@ class GitLab:
         """Yield the merge requests that were merged into `base` and updated since `since`."""
         query = {"updated_after": since.isoformat(), "order_by": "updated_at", "sort": "desc"}
         yield from self._merge_requests(state="merged", target_branch=base, **query)
+
+    def create_pull_request(self, head: PullRequestHead, base: str, title: str, body: str) -> PullRequest:
+        """Open a merge request. GitLab creates it in the project with the branch."""
+        fields: dict[str, Any] = {
+            "source_branch": head.branch,
+            "target_branch": base,
+            "title": title,
+            "description": body,
+        }
+        with _translate_errors():
+            source = self._project
+            if head.fork:
+                fields["target_project_id"] = self._project_id()
+                source = self._gitlab.projects.get(head.fork.id, lazy=True)
+            number = source.mergerequests.create(fields).iid
+            return _to_pull_request(self._project.mergerequests.get(number).attributes)
+
+    def find_pull_requests(self, head: PullRequestHead) -> Iterator[PullRequest]:
+        """Yield the merge requests of a branch."""
+        with _translate_errors():
+            query = {"state": "all", "source_branch": head.branch, "order_by": "created_at", "sort": "desc"}
+            for request in self._project.mergerequests.list(iterator=True, per_page=PAGE, **query):
+                source = head.fork.id if head.fork else request.target_project_id
+                if request.source_project_id == source:
+                    yield _to_pull_request(self._project.mergerequests.get(request.iid).attributes)
+
+    def fork(self) -> Fork:
+        """Return the fork of the token's owner."""
+        existing = self._find_fork()
+        if existing is not None:
+            return existing
+        try:
+            with _translate_errors():
+                return _to_fork(self._project.forks.create({}).attributes)
+        except RequestDeclined:  # another process created the fork at the same time
+            if (existing := self._find_fork()) is None:
+                raise
+            return existing
+
+    def _find_fork(self) -> Fork | None:
+        login = self.identity()
+        with _translate_errors():
+            for fork in self._project.forks.list(iterator=True, per_page=PAGE, owned=True):
+                if fork.namespace["path"] == login:
+                    return _to_fork(fork.attributes)
+        return None
+
+    def _project_id(self) -> int:
+        return int(self._gitlab.projects.get(self._project.get_id()).id)
 
     def _merge_requests(self, **query: str) -> Iterator[PullRequest]:
         with _translate_errors():
@@ -206,6 +257,10 @@ def _to_account(user: dict[str, Any] | None) -> Account:
 
 def _parse_time(text: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(text)
+
+
+def _to_fork(attributes: dict[str, Any]) -> Fork:
+    return Fork(int(attributes["id"]), attributes["namespace"]["path"], attributes["http_url_to_repo"])
 
 
 def _to_pull_request(attributes: dict[str, Any]) -> PullRequest:
