@@ -163,6 +163,11 @@ def is_large(name: str) -> bool:
         return False
 
 
-def _cache_path(name: str) -> Path:
+def cache_folder() -> Path:
+    """Return the folder of all caches of this user. It may be absent."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "allotment" / f"{name}.json"
+    return Path(base) / "allotment"
+
+
+def _cache_path(name: str) -> Path:
+    return cache_folder() / f"{name}.json"

@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
-import shutil
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from allotment.cli.options import (
-    choose_day,
-    create_cache_opener,
-    find_repository,
-    output_option,
-    print_note,
-    repository_option,
-)
-from allotment.problems import AllotmentError, escape_unprintable, pluralize
+from allotment.cli.options import Period, choose_day, create_cache_opener, find_repository, output_option
+from allotment.problems import AllotmentError
 
 if TYPE_CHECKING:
+    from allotment.adapters.git.remote import Remote
     from allotment.edits.change_set import ChangeSet
     from allotment.edits.declarations import Declarations
-    from allotment.services.changes.branch_change import PushedBranch
-    from allotment.services.changes.change_target import PlannedChange
+    from allotment.services.changes.change_target import BranchTarget, FolderTarget
 
-Stage = Literal["None", "Folder", "Commit", "Branch", "PullRequest"]
+DEFAULT_TIMEOUT = 3600  # seconds
 
 
 class ChangeOptions(NamedTuple):
-    """How far a command takes its change: to the folder, a commit, or a pushed branch."""
+    """How far a command takes its change: to the folder, a commit, a pushed branch, or a pull request.
+
+    `url` is the URL of the repository if the command has no folder. `timeout` is in seconds.
+    """
 
     repo: Path | None
     commits: bool
     pushes: bool
     is_dry_run: bool
     style: str
+    proposes: bool = False
+    uses_fork: bool = False
+    waits: bool = False
+    timeout: int = DEFAULT_TIMEOUT
+    operation_id: str = ""
+    url: str | None = None
+    forge_api: str | None = None
 
 
 class InvalidChange(AllotmentError):
@@ -47,149 +47,204 @@ class InvalidChange(AllotmentError):
     exit_code = 2
 
 
+class _FolderOrUrl(click.Path):
+    """A folder, or the URL of a repository, such as https://HOST/OWNER/NAME. The value is a Path or a str."""
+
+    name = "folder or URL"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and "://" in value:
+            from allotment.services.changes.remote_clone import is_repository_url
+
+            if not is_repository_url(value):
+                self.fail(f"{value!r} is no URL of a repository: write https://HOST/OWNER/NAME", param, ctx)
+            return value
+        return super().convert(value, param, ctx)
+
+
+_DECORATORS: tuple[Callable[..., Any], ...] = (
+    click.option(
+        "--repo",
+        envvar="ALLOT_REPO",
+        type=_FolderOrUrl(exists=True, file_okay=False, path_type=Path),
+        metavar="DIRECTORY|URL",
+        help="The repository, or its URL, to change it without a folder. Default: $ALLOT_REPO, or the repository of the"
+        " current folder.",
+    ),
+    output_option(),
+    click.option("--dry-run", "is_dry_run", is_flag=True, help="Only print the difference and the plan."),
+    click.option(
+        "--forge-api",
+        metavar="URL",
+        envvar="ALLOT_FORGE_API",
+        help="The URL of the forge's API. Default: derived from spec.git.url of the platform.",
+    ),
+    click.option(
+        "--operation-id",
+        metavar="ID",
+        envvar="ALLOT_OPERATION_ID",
+        default="",
+        help="An ID of this change, 8 to 63 characters. The same command with the same ID changes nothing more, and"
+        " prints the same answer. Default: $ALLOT_OPERATION_ID.",
+    ),
+    click.option(
+        "--timeout",
+        type=Period(),
+        default="1h",
+        show_default=True,
+        help="The maximum time of --wait, such as 1h30m.",
+    ),
+    click.option(
+        "--wait",
+        "waits",
+        is_flag=True,
+        help="With --pr: wait until the pull request is merged and its change has taken effect.",
+    ),
+    click.option(
+        "--fork",
+        "uses_fork",
+        is_flag=True,
+        help="With --pr: push to your fork. --pr also does this if you may not push to the repository.",
+    ),
+    click.option(
+        "--pr",
+        "proposes",
+        is_flag=True,
+        help="Push a branch, and open a pull request, with the forge's token in $ALLOT_FORGE_TOKEN.",
+    ),
+    click.option(
+        "--push",
+        "pushes",
+        is_flag=True,
+        help="Push one commit on top of the target branch, as a new branch of origin. The folder does not change.",
+    ),
+    click.option(
+        "--commit", "commits", is_flag=True, help="Commit the changed files, and no others, on the current branch."
+    ),
+)
+
+
 def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a change. The command gets them as its parameter `options`."""
 
     @functools.wraps(command)
-    def run(*, repo: Path | None, commits: bool, pushes: bool, is_dry_run: bool, style: str, **values: Any) -> Any:
-        if commits and pushes:
-            raise click.UsageError("--commit and --push exclude each other: omit one of them")
-        return command(options=ChangeOptions(repo, commits, pushes, is_dry_run, style), **values)
+    def run(**values: Any) -> Any:
+        fields = {name: values.pop(name) for name in ChangeOptions._fields if name in values}
+        place = fields["repo"]
+        fields |= {"repo": None, "url": place} if isinstance(place, str) else {"url": None}
+        options = ChangeOptions(**fields)
+        _check_options(options)
+        return command(options=options, **values)
 
-    for option in (
-        repository_option,
-        output_option(),
-        click.option("--dry-run", "is_dry_run", is_flag=True, help="Only print the difference and the plan."),
-        click.option(
-            "--push",
-            "pushes",
-            is_flag=True,
-            help="Push one commit on top of the target branch, as a new branch of origin. The folder does not change.",
-        ),
-        click.option(
-            "--commit", "commits", is_flag=True, help="Commit the changed files, and no others, on the current branch."
-        ),
-    ):
+    for option in _DECORATORS:
         run = option(run)
     return run
 
 
-def run_change(
-    options: ChangeOptions, build: Callable[[Declarations], ChangeSet], confirm: Callable[[], object] | None = None
-) -> None:
+def _check_options(options: ChangeOptions) -> None:
+    chosen = [
+        name
+        for name, is_set in (("--commit", options.commits), ("--push", options.pushes), ("--pr", options.proposes))
+        if is_set
+    ]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} exclude each other: use only one of them")
+    for name, is_set in (("--wait", options.waits), ("--fork", options.uses_fork)):
+        if is_set and not options.proposes:
+            raise click.UsageError(f"{name} needs --pr")
+    if options.url and not (options.pushes or options.proposes or options.is_dry_run):
+        raise click.UsageError("--repo URL has no folder to change: add --push or --pr")
+    if options.operation_id:
+        from allotment.edits.operation_id import check_operation_id
+
+        check_operation_id(options.operation_id)
+
+
+def run_change(options: ChangeOptions, build: Callable[[Declarations], ChangeSet]) -> None:
     """Build a change from the declarations, print its difference and its plan, and apply it.
 
-    `confirm` is called before the change is applied, and raises an exception to prevent it. Raises InvalidChange, and changes nothing, if the change causes an error in the declarations.
+    If an earlier command has applied a change with the same operation ID, change nothing and print its result.
+
+    Raises InvalidChange, and changes nothing, if the change causes an error in the declarations.
     """
-    from allotment.adapters.git.remote import Remote
-    from allotment.adapters.git.repository import Repository
-    from allotment.services.changes.change_target import BranchTarget, FolderTarget
+    if options.proposes and not options.is_dry_run:
+        from allotment.cli.change_proposal import run_proposal
 
-    root = find_repository(options.repo)
-    opener = create_cache_opener(root, "-plan")
+        run_proposal(options, build)
+    elif options.pushes or options.url or options.proposes:
+        _push(options, build)
+    else:
+        _change_folder(options, build)
 
-    def day(source: Any) -> Any:
-        return choose_day(source, None)
 
-    if options.pushes:
-        branch_target = BranchTarget(root, Remote(Repository(root), "origin", keep=True), day, opener)
-        planned = branch_target.plan(build(branch_target.declarations))
-        if _show(planned, options, confirm):
-            pushed = branch_target.push(planned.change_set)
-            _print_result(options, planned, "Branch", pushed)
+def _push(options: ChangeOptions, build: Callable[[Declarations], ChangeSet]) -> None:
+    from allotment.cli.change_output import ChangeResult, print_result, review
+    from allotment.services.changes.branch_change import BranchTaken
+
+    target = open_branch_target(options)
+    repeated = target.find_repeated(build) if options.operation_id else None
+    if repeated is None:
+        planned = target.plan(build(target.declarations))
+        if not review(planned, options):
+            return
+        try:
+            pushed = target.push(planned.change_set)
+        except BranchTaken:
+            target.refresh()
+            repeated = target.find_repeated(build)
+            if repeated is None:
+                raise
+        else:
+            print_result(options, ChangeResult(planned.change_set, planned.before, "Branch", pushed.branch))
+            return
+    print_result(options, ChangeResult.of_repeated(repeated, "Branch", options.operation_id))
+
+
+def _change_folder(options: ChangeOptions, build: Callable[[Declarations], ChangeSet]) -> None:
+    from allotment.cli.change_output import ChangeResult, print_result, review
+
+    target = _open_folder_target(options)
+    repeated = target.find_repeated(build) if options.operation_id else None
+    if repeated is not None:
+        if options.commits and not repeated.use.is_committed:
+            target.commit(repeated.change_set)
+        print_result(options, ChangeResult.of_repeated(repeated, "Commit" if options.commits else "Folder"))
         return
-    target = FolderTarget(root, day, opener)
     planned = target.plan(build(target.declarations))
-    if _show(planned, options, confirm):
+    if review(planned, options):
         target.write(planned)
         if options.commits:
             target.commit(planned.change_set)
-        _print_result(options, planned, "Commit" if options.commits else "Folder")
+        result = ChangeResult(planned.change_set, planned.before, "Commit" if options.commits else "Folder")
+        print_result(options, result)
 
 
-def _show(planned: PlannedChange, options: ChangeOptions, confirm: Callable[[], object] | None) -> bool:
-    """Print the difference and the plan of a change. Return whether there is something to apply."""
-    if planned.errors:
-        lines = "\n".join(str(problem) for problem in planned.errors)
-        raise InvalidChange(f"the change is invalid, so nothing was changed:\n{lines}")
-    is_empty = not planned.change_set.files
-    if options.style == "text" and not is_empty:
-        for line in _diff_lines(planned):
-            click.echo(line)
-        _print_plan(planned)
-    if is_empty or options.is_dry_run:
-        _print_result(options, planned, "None")
-        return False
-    if confirm is not None:
-        confirm()
-    return True
+def _choose_day(source: Any) -> Any:
+    return choose_day(source, None)
 
 
-def _diff_lines(planned: PlannedChange) -> Iterator[str]:
-    """Yield the unified difference of each file, in colour."""
-    colours = {"+": "green", "-": "red", "@": "cyan"}
-    for path, after in sorted(planned.change_set.files.items()):
-        before = planned.before[path]
-        old, new = ("/dev/null" if data is None else path for data in (before, after))
-        for line in difflib.unified_diff(_split(before), _split(after), old, new, lineterm=""):
-            yield click.style(escape_unprintable(line, 1000), fg=colours.get(line[:1]))
+def _open_folder_target(options: ChangeOptions) -> FolderTarget:
+    from allotment.services.changes.change_target import FolderTarget
+
+    root = find_repository(options.repo)
+    return FolderTarget(root, _choose_day, create_cache_opener(root, "-plan"), options.operation_id)
 
 
-def _split(data: bytes | None) -> list[str]:
-    return (data or b"").decode("utf-8", "replace").splitlines()
+def open_branch_target(options: ChangeOptions) -> BranchTarget:
+    """Return the target branch of the repository: at origin of the folder, or at the URL."""
+    from allotment.services.changes.change_target import BranchTarget
+
+    root, remote = _open_remote(options)
+    return BranchTarget(root, remote, _choose_day, create_cache_opener(root, "-plan"), options.operation_id)
 
 
-def _print_plan(planned: PlannedChange) -> None:
-    from allotment.cli.plan import STYLES
-    from allotment.reports.plan.text import effect_lines
+def _open_remote(options: ChangeOptions) -> tuple[Path, Remote]:
+    if options.url is not None:
+        from allotment.services.changes.remote_clone import open_remote_clone
 
-    if planned.plan is None:
-        return
-    click.echo()
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in effect_lines(planned.plan, width=width):
-        click.echo(click.style(line.text, **STYLES[line.style]) if line.style else line.text)
+        return open_remote_clone(options.url)
+    from allotment.adapters.git.remote import Remote
+    from allotment.adapters.git.repository import Repository
 
-
-def _print_result(
-    options: ChangeOptions, planned: PlannedChange, stage: Stage, pushed: PushedBranch | None = None
-) -> None:
-    """Print the result of the command, and the next step."""
-    change_set = planned.change_set
-    if options.style == "json":
-        _print_json(planned, stage, pushed)
-        return
-    for note in change_set.notes:
-        print_note(note)
-    count = pluralize(len(change_set.files), "file")
-    if not change_set.files:
-        print_note("nothing changes: the declarations have these values already")
-    elif stage == "None":
-        print_note(f"{count} would change; without --dry-run, the command writes them")
-    elif stage == "Folder":
-        print_note(f"{change_set.title}: {count} changed. Add --commit to commit them, or --push to propose them.")
-    elif stage == "Commit":
-        print_note(f"{change_set.title}: {count} committed. Run `git push`, and open a pull request.")
-    elif pushed is not None:
-        print_note(f"{change_set.title}: pushed to {pushed.branch}. Open a pull request for this branch.")
-
-
-def _print_json(planned: PlannedChange, stage: Stage, pushed: PushedBranch | None) -> None:
-    from allotment.reports.outputs import as_json
-    from allotment.reports.outputs.change import ChangedFileOutput, ChangeOutput
-
-    files = tuple(
-        ChangedFileOutput(
-            path=path, action="Removed" if data is None else "Added" if planned.before[path] is None else "Changed"
-        )
-        for path, data in sorted(planned.change_set.files.items())
-    )
-    output = ChangeOutput(
-        stage=stage,
-        title=planned.change_set.title,
-        files=files,
-        resources=planned.change_set.resources,
-        notes=planned.change_set.notes,
-        branch=pushed.branch if pushed else None,
-    )
-    click.echo(as_json(output), nl=False)
+    root = find_repository(options.repo)
+    return root, Remote(Repository(root), "origin", keep=True)

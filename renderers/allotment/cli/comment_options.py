@@ -55,15 +55,17 @@ def forge_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def read_token(file: Path | None) -> Token:
-    """Return the forge's token, from a file or the environment."""
+def read_token(file: Path | None, *, has_option: bool = True) -> Token:
+    """Return the forge's token, from a file or the environment.
+
+    `has_option` says whether the command has the option --forge-token-file.
+    """
     from allotment.adapters.forge.forge import Token
 
     secret = (file.read_text(encoding="utf-8") if file else os.environ.get(TOKEN_VARIABLE, "")).strip()
     if not secret or not secret.isascii() or not secret.isprintable():
-        raise click.UsageError(
-            f"The token of the forge is missing: set {TOKEN_VARIABLE}, or name a file with --forge-token-file."
-        )
+        more = ", or name a file with --forge-token-file" if has_option else ""
+        raise click.UsageError(f"The token of the forge is missing: set {TOKEN_VARIABLE}{more}.")
     return Token(secret)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime
 import json
 import re
+import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -62,6 +64,7 @@ class World:
     page = 2  # so few on a page that every list has several
     bot, people = BOT, ("ada", "ann", "bob")
     kind: str
+    head_ref = "refs/pull/{number}/head"
     limited: Answer  # what a limit that ends at a time answers
 
     def __init__(self) -> None:
@@ -72,6 +75,7 @@ class World:
         self.hides_pushes = False  # as those of a private fork
         self.branches: dict[tuple[int, str], str] = {}  # the commits of branches, by the id of the fork and the name
         self.is_forked = self.declines_forks = False
+        self.repositories: dict[int, Path] = {}  # bare repositories with the branches, by the id of the fork
         self.calls: list[str] = []
         self.faults: list[Fault] = []
         self.ids = 100
@@ -110,7 +114,7 @@ class World:
 
     def create(self, fork: int, branch: str, base: str, title: str, body: str) -> Pull | None:
         """Open a pull request of a branch as the bot; None if the branch is missing or has one."""
-        head = self.branches.get((fork, branch))
+        head = self.find_head(fork, branch)
         if head is None or any(
             (pull.fork, pull.branch, pull.state) == (fork, branch, "open") for pull in self.pulls.values()
         ):
@@ -119,7 +123,23 @@ class World:
         self.open(number, head, BOT, base=base)
         pull = self.pulls[number]
         pull.fork, pull.branch, pull.title, pull.body = fork, branch, title, body
+        if self.repositories:
+            ref = f"{branch}:{self.head_ref.format(number=number)}"
+            git = ["git", "-C", str(self.repositories[0]), "fetch", "-q", str(self.repositories[fork]), ref]
+            subprocess.run(git, check=True, capture_output=True)
         return pull
+
+    def find_head(self, fork: int, branch: str) -> str | None:
+        """Return the commit of a branch; None if there is no such branch."""
+        if not self.repositories:
+            return self.branches.get((fork, branch))
+        git = ["git", "-C", str(self.repositories[fork]), "rev-parse", "--verify", "-q", f"refs/heads/{branch}"]
+        return subprocess.run(git, check=False, capture_output=True, text=True).stdout.strip() or None
+
+    @property
+    def fork_url(self) -> str:
+        """The clone URL of the bot's fork."""
+        return self.repositories[FORK].as_uri() if self.repositories else f"https://forge.example/{BOT}/gpus.git"
 
     def push(self, number: int, head: str = "", *, login: str = "") -> str:
         pull = self.pulls[number]
@@ -373,8 +393,9 @@ class GitHubWorld(World):
         if self.declines_forks:
             return Answer(403, {"message": "Forking is disabled"})
         self.is_forked = True
-        url = f"https://forge.example/{BOT}/gpus.git"
-        return _done({"id": FORK, "owner": self._user(BOT), "clone_url": url, "full_name": f"{BOT}/gpus"}, 202)
+        return _done(
+            {"id": FORK, "owner": self._user(BOT), "clone_url": self.fork_url, "full_name": f"{BOT}/gpus"}, 202
+        )
 
     def _one(self, number: str) -> Answer:
         pull = self.pulls.get(int(number))
@@ -436,6 +457,7 @@ class GitLabWorld(World):
     """https://docs.gitlab.com/api/"""
 
     kind = "GitLab"
+    head_ref = "refs/merge-requests/{number}/head"
     limited = Answer(429, {"message": "Too Many Requests"}, {"RateLimit-Remaining": "0"})
 
     @property
@@ -514,8 +536,7 @@ class GitLabWorld(World):
 
     @property
     def _fork_json(self) -> dict[str, Any]:
-        url = f"https://forge.example/{BOT}/gpus.git"
-        return {"id": FORK, "namespace": {"path": BOT}, "http_url_to_repo": url}
+        return {"id": FORK, "namespace": {"path": BOT}, "http_url_to_repo": self.fork_url}
 
     def _forks(self, query: dict[str, str], _: Any) -> Answer:
         assert query["owned"] in ("True", "true", "1")

@@ -115,7 +115,12 @@ class GitCommands:
         return GitResult(process.returncode, out, errors.decode("utf-8", "replace"))
 
     def run_network(
-        self, command: str, *arguments: str, patience: Patience, settings: Iterable[str] = QUIET_SETTINGS
+        self,
+        command: str,
+        *arguments: str,
+        patience: Patience,
+        settings: Iterable[str] = QUIET_SETTINGS,
+        environment: Mapping[str, str] | None = None,
     ) -> str:
         """Run a command that contacts another repository, and return its output.
 
@@ -126,7 +131,8 @@ class GitCommands:
         configured = [word for setting in settings for word in ("-c", setting)]
         words = [repository.GIT_PYTHON_GIT_EXECUTABLE, *configured, command, *arguments]
         # The variable `started` must exist until Git ends: GitPython kills Git when Python finalizes the object.
-        started = repository.execute(words, as_process=True, start_new_session=True)
+        more: dict[str, Any] = {"env": dict(environment)} if environment else {}
+        started = repository.execute(words, as_process=True, start_new_session=True, **more)
         process = started.proc
         assert process is not None
         out, errors = communicate_within(process, patience)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from allotment.adapters.git import quarantine
 from allotment.adapters.git.commands import QUIET_SETTINGS, GitFailed
+from allotment.adapters.git.http_login import HttpLogin
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit, Patience, ProcessLimitExceeded
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
@@ -27,6 +28,20 @@ _OVERTAKEN_TEXTS = (
     "failed to update ref",
     "incorrect old value",
     "stale info",
+)
+# The words with which Git, SSH and the forges refuse a push for lack of a permission or of a login.
+_FORBIDDEN_TEXTS = (
+    "error: 401",
+    "error: 403",
+    "HTTP 401",
+    "HTTP 403",
+    "Authentication failed",
+    "could not read Username",
+    "could not read Password",
+    "Permission denied",
+    "Permission to ",
+    "permission denied",
+    "not allowed to push",
 )
 _LOCK_FAILURE_TEXTS = ("Unable to create", "exists; cannot create")
 # The seconds to wait before each retry of a push that failed because of a lock. A running push holds a lock for less
@@ -82,6 +97,10 @@ class RemoteLocked(OperationRefused):
     """A lock at the remote still prevents a push after the last retry. A killed process left the lock."""
 
 
+class PushForbidden(OperationRefused):
+    """The remote refuses the push, because the user may not push there."""
+
+
 class FetchTooCostly(OperationRefused):
     """The fetch exceeded its limits. Nothing was fetched."""
 
@@ -91,7 +110,8 @@ class Remote:
 
     By default, no ref in `repository` points at the fetched commits, so Git's maintenance removes them later. With
     `keep`, tracking refs point at them, so that they stay and the next fetch transfers only new objects. `transfer` is
-    the time limit of a fetch or push, and `look` is the time limit of a request that only lists refs.
+    the time limit of a fetch or push, and `look` is the time limit of a request that only lists refs. With `login`, Git
+    logs in at the URL with a token.
     """
 
     def __init__(
@@ -102,8 +122,10 @@ class Remote:
         keep: bool = False,
         transfer: Patience = TRANSFER_PATIENCE,
         look: Patience = LOOK_PATIENCE,
+        login: HttpLogin | None = None,
     ) -> None:
         self.repository = repository
+        self._environment = login.environment(url) if login else None
         self._transfer_patience, self._look_patience = transfer, look
         self._keeps_refs = keep
         self._secret = _userinfo(url)
@@ -163,7 +185,9 @@ class Remote:
     def _run(self, command: str, *arguments: str, patience: Patience, settings: tuple[str, ...] = ()) -> str:
         """Return the output of a command. Raises GitFailed, and RemoteTimeout if the remote exceeds `patience`."""
         try:
-            return self.repository.git.run_network(command, *arguments, patience=patience, settings=settings)
+            return self.repository.git.run_network(
+                command, *arguments, patience=patience, settings=settings, environment=self._environment
+            )
         except ProcessLimitExceeded as error:
             raise RemoteTimeout(
                 f"{quote_value(str(self))} keeps git {command} waiting: {error}. See whether the server and the network to it"
@@ -212,7 +236,7 @@ class Remote:
 
         `refs` may contain refs that already point at their commits. If another push has moved one of these refs,
         return False. `over` has the refs that may be moved without a fast-forward, each with its current target. Raises
-        RemoteLocked, and OperationRefused, with Git's message, for any other refusal.
+        RemoteLocked, PushForbidden, and OperationRefused, with Git's message, for any other refusal.
         """
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
         leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]
@@ -240,7 +264,8 @@ class Remote:
             reason in words for reason in _LOCK_FAILURE_TEXTS
         ):
             return False
-        raise OperationRefused(
+        refusal = PushForbidden if any(reason in words for reason in _FORBIDDEN_TEXTS) else OperationRefused
+        raise refusal(
             f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: {self._redact(words[-_MAX_OUTPUT:])}"
         )
 

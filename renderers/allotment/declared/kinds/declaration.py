@@ -12,6 +12,7 @@ Lifecycle = Literal["Active", "Deprecated", "Retired"]
 
 
 API_VERSION = "allotment.dev/v1alpha1"
+OPERATION_ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._-]{7,62}$"
 
 
 class StrictModel(BaseModel):
@@ -55,6 +56,11 @@ class Metadata(StrictModel):
         description="The name of the file without .yaml. For Tenant, Members and Cluster: the name of the folder."
     )
     labels: Labels = Field(default={}, description="Labels for cost allocation, such as a cost center.")
+    operation_id: Annotated[str, Field(pattern=OPERATION_ID_PATTERN)] | None = Field(
+        default=None,
+        alias="operationID",
+        description="The ID of the last command with `--operation-id` that wrote this file. It has no effect on manifests.",
+    )
 
 
 class Spec(StrictModel):

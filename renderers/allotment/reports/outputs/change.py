@@ -22,6 +22,9 @@ class ChangeOutput(Output, frozen=True, kw_only=True, tag="ChangeOutput"):
     `stage` says how far the change went: `None` if nothing had to change, `Folder` if the files in the work tree were
     written, `Commit` if they were committed, `Branch` if a branch was pushed, `PullRequest` if a pull request is open.
     `branch` is null before a push, and `url` is null without a pull request. `resources` names the changed resources.
+    `outcome` is null without `--wait`. With `--wait`, it is `Reached` if the merged change took effect, `Closed` if the
+    pull request was closed without a merge, `Failed` if a resource needs somebody's action, and `TimedOut` if the time
+    was up.
     """
 
     stage: Literal["None", "Folder", "Commit", "Branch", "PullRequest"]
@@ -31,3 +34,4 @@ class ChangeOutput(Output, frozen=True, kw_only=True, tag="ChangeOutput"):
     notes: tuple[str, ...]
     branch: str | None = None
     url: str | None = None
+    outcome: Literal["Reached", "Closed", "Failed", "TimedOut"] | None = None

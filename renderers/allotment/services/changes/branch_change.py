@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,11 +12,31 @@ from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.edits.change_set import ChangeSet
+from allotment.edits.operation_id import name_operation_branch, write_message
 from allotment.problems import OperationRefused, quote_value
 
 BRANCH_PREFIX = "allot/"
 _DIGEST_LENGTH = 8
 _MAX_SLUG = 60
+_MAX_NAMES = 50  # names that are tried for a change that was merged before
+
+
+class BaseCommit(NamedTuple):
+    """A commit to change: the tip of the target branch. `root` is the folder of the declarations in a work tree."""
+
+    root: Path
+    repository: Repository
+    commit: str
+
+    def to_commit_paths(self, change_set: ChangeSet) -> dict[str, bytes | None]:
+        """Return the files of a change by their paths in the commit."""
+        prefix = self.repository.folder_prefix(self.root)
+        return {f"{prefix}/{path}" if prefix else path: data for path, data in change_set.files.items()}
+
+    def write(self, change_set: ChangeSet, operation_id: str = "") -> str:
+        """Write a commit with a change on top of this commit, and return it. No ref points at it."""
+        message = CommitMessage(write_message(change_set.title, operation_id), self.repository.committer())
+        return write_commit(self.repository, [self.commit], self.to_commit_paths(change_set), message)
 
 
 class PushedBranch(NamedTuple):
@@ -23,6 +44,10 @@ class PushedBranch(NamedTuple):
 
     branch: str
     commit: str
+
+
+class BranchTaken(OperationRefused):
+    """The remote has the branch of this operation already."""
 
 
 def name_branch(change_set: ChangeSet) -> str:
@@ -34,23 +59,52 @@ def name_branch(change_set: ChangeSet) -> str:
     return f"{BRANCH_PREFIX}{slug}-{digest.hexdigest()[:_DIGEST_LENGTH]}"
 
 
-def push_change(root: Path, repository: Repository, remote: Remote, tip: str, change_set: ChangeSet) -> PushedBranch:
-    """Push a commit on top of `tip`, the tip of the target branch, as a new branch, and return the branch.
+def push_operation(base: BaseCommit, remote: Remote, change_set: ChangeSet, operation_id: str) -> PushedBranch:
+    """Push a commit as the branch of an operation, and return the branch.
 
-    If the remote has the branch with the same files already, return that branch. Raises OperationRefused if the branch
-    has other files, or if the remote refuses the push.
+    The remote creates a ref only once, so the branch is the lock of the operation. Raises BranchTaken if the remote has
+    the branch, and OperationRefused if it refuses the push.
     """
-    prefix = repository.folder_prefix(root)
-    changes = {f"{prefix}/{path}" if prefix else path: data for path, data in change_set.files.items()}
-    branch = name_branch(change_set)
+    branch = name_operation_branch(operation_id)
     name = f"refs/heads/{branch}"
-    existing = remote.fetch(name).get(name)
-    if existing is not None:
-        if all(repository.read_at(existing, path) == data for path, data in changes.items()):
+    if not remote.look(name):
+        commit = base.write(change_set, operation_id)
+        if remote.push({name: commit}):
+            return PushedBranch(branch, commit)
+    raise BranchTaken(f"{quote_value(str(remote))} has the branch {branch} already: run the command again")
+
+
+def push_change(
+    base: BaseCommit, remote: Remote, change_set: ChangeSet, is_merged: Callable[[str], bool] = lambda branch: False
+) -> PushedBranch:
+    """Push a commit as a new branch, and return the branch.
+
+    If the remote has the branch with the same files already, return that branch. A branch of an earlier change with the
+    same files, which was merged and then undone, gets no second pull request: the name then ends with a number.
+    `is_merged` returns whether the forge merged a branch.
+
+    Raises OperationRefused if the branch has other files, or if the remote refuses the push.
+    """
+    first = name_branch(change_set)
+    for number in range(1, _MAX_NAMES + 1):
+        branch = first if number == 1 else f"{first}-{number}"
+        name = f"refs/heads/{branch}"
+        existing = remote.fetch(name).get(name)
+        if is_merged(branch) or (existing and base.repository.is_ancestor(existing, base.commit)):
+            continue
+        if existing is None:
+            commit = base.write(change_set)
+            if remote.push({name: commit}):
+                return PushedBranch(branch, commit)
+            existing = remote.fetch(name).get(name)  # another process pushed the branch at the same time
+        if existing and _has_files(base, existing, change_set):
             return PushedBranch(branch, existing)
         raise OperationRefused(f"{quote_value(str(remote))} has a branch {branch} with other files: delete it first")
-    message = CommitMessage(f"{change_set.title}\n", repository.committer())
-    commit = write_commit(repository, [tip], changes, message)
-    if not remote.push({name: commit}):
-        raise OperationRefused(f"another push created {branch} at the same time: run the command again")
-    return PushedBranch(branch, commit)
+    raise OperationRefused(
+        f"{quote_value(str(remote))} has {_MAX_NAMES} merged branches named {first}: delete them first"
+    )
+
+
+def _has_files(base: BaseCommit, commit: str, change_set: ChangeSet) -> bool:
+    changes = base.to_commit_paths(change_set)
+    return all(base.repository.read_at(commit, path) == data for path, data in changes.items())

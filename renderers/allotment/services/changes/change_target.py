@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -17,10 +17,12 @@ from allotment.adapters.overlay_source import OverlaySource
 from allotment.diff.change_plan import ChangePlan
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.declarations import Declarations
+from allotment.edits.operation_id import BuildChange, add_operation_id, list_read_paths, name_operation_branch
 from allotment.problems import OperationRefused, Problem, quote_value
-from allotment.services.changes.branch_change import PushedBranch, push_change
+from allotment.services.changes.branch_change import BaseCommit, PushedBranch, push_change, push_operation
 from allotment.services.changes.declared_files import open_declarations
 from allotment.services.changes.folder_change import FolderChange
+from allotment.services.changes.operations import OperationFinder, OperationUse, RepeatedChange
 from allotment.services.check.check_options import OpenCache
 from allotment.services.check.repository_check import check_repository
 from allotment.services.platform_settings import read_branch
@@ -42,7 +44,10 @@ class PlannedChange(NamedTuple):
 
 
 class ChangeTarget(Protocol):
-    """A place with declarations that a command changes."""
+    """A place with declarations that a command changes.
+
+    With an operation ID, each written declaration and the commit get the ID.
+    """
 
     declarations: Declarations
 
@@ -50,12 +55,20 @@ class ChangeTarget(Protocol):
         """Return the effects of a change. Nothing is written. Raises OperationRefused if the change can't be applied."""
         ...
 
+    def find_repeated(self, build: BuildChange) -> RepeatedChange | None:
+        """Return the change of an earlier command with the same operation ID; None without such a command.
+
+        Raises OperationConflict if the earlier command made another change.
+        """
+        ...
+
 
 class FolderTarget:
     """The work tree `root`, with its uncommitted files."""
 
-    def __init__(self, root: Path, choose_day: ChooseDay, open_cache: OpenCache) -> None:
+    def __init__(self, root: Path, choose_day: ChooseDay, open_cache: OpenCache, operation_id: str = "") -> None:
         self._root, self._choose_day, self._open_cache = root, choose_day, open_cache
+        self._operation_id = operation_id
         self.repository = Repository(root)
         self._source = FolderSource(root)
         self._change = FolderChange(root, self.repository)
@@ -64,7 +77,7 @@ class FolderTarget:
     def plan(self, change_set: ChangeSet) -> PlannedChange:
         """Return the effects of a change of the folder."""
         before = {path: self.declarations.read(path) for path in change_set.files}
-        changed = _without_unchanged(change_set, before)
+        changed = _finish(change_set, before, self._operation_id)
         self._change.check(changed.files)
         if not self.repository.has_commits():
             return PlannedChange(changed, before, None, self._find_errors(changed))
@@ -85,7 +98,17 @@ class FolderTarget:
 
     def commit(self, change_set: ChangeSet) -> str:
         """Commit the written files of a change on the checked-out branch, and return the commit."""
-        return self._change.commit(change_set)
+        return self._change.commit(change_set, self._operation_id)
+
+    def find_repeated(self, build: BuildChange) -> RepeatedChange | None:
+        """Return the change of an earlier command, from the history of HEAD or the uncommitted files."""
+        if not self.repository.has_commits():
+            return None
+        head = self.repository.resolve_named_commit("HEAD")
+        finder = OperationFinder(self._root, self.repository, self._operation_id)
+        paths = list_read_paths(self.declarations, build)
+        use = finder.find_in_history(head, paths, "the history of HEAD")
+        return finder.repeat(use, build) if use else finder.repeat_in_folder(self.declarations, paths, head, build)
 
     def _find_errors(self, change_set: ChangeSet) -> tuple[Problem, ...]:
         """Return the errors in the changed files, in a repository without a commit."""
@@ -99,35 +122,75 @@ class FolderTarget:
 class BranchTarget:
     """The target branch of pull requests, as the remote has it. The work tree has no influence on it."""
 
-    def __init__(self, root: Path, remote: Remote, choose_day: ChooseDay, open_cache: OpenCache) -> None:
+    def __init__(
+        self, root: Path, remote: Remote, choose_day: ChooseDay, open_cache: OpenCache, operation_id: str = ""
+    ) -> None:
         self._root, self._choose_day, self._open_cache = root, choose_day, open_cache
+        self.operation_id = operation_id
         self.repository, self.remote = remote.repository, remote
         self.branch = self._read_target_branch()
-        name = f"refs/heads/{self.branch}"
-        tip = remote.fetch(name).get(name)
-        if tip is None:
-            raise OperationRefused(f"{quote_value(str(remote))} has no branch {self.branch}: push it first")
-        self._tip = tip
-        self.source = CommitSource(root, tip, self.repository)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Fetch the target branch, and the branch of the operation at the same moment."""
+        name, operation = f"refs/heads/{self.branch}", f"refs/heads/{name_operation_branch(self.operation_id)}"
+        tips = self.remote.fetch(name, *([operation] if self.operation_id else []))
+        if name not in tips:
+            raise OperationRefused(f"{quote_value(str(self.remote))} has no branch {self.branch}: push it first")
+        self.base = BaseCommit(self._root, self.repository, tips[name])
+        self._operation_tip = tips.get(operation)
+        self.source = CommitSource(self._root, self.base.commit, self.repository)
         self.declarations = open_declarations(self.source)
 
     def plan(self, change_set: ChangeSet) -> PlannedChange:
         """Return the effects of a merge of the change into the branch."""
         before = {path: self.declarations.read(path) for path in change_set.files}
-        changed = _without_unchanged(change_set, before)
-        plan = plan_files(
+        changed = _finish(change_set, before, self.operation_id)
+        plan = self.plan_on(self.base.commit, changed)
+        return PlannedChange(changed, before, plan, plan.errors)
+
+    def plan_on(self, commit: str, change_set: ChangeSet) -> ChangePlan:
+        """Return the effects of a change of a commit."""
+        return plan_files(
             self._root,
-            self._tip,
-            changed.files,
+            commit,
+            change_set.files,
             self._choose_day(self.source),
             with_folder=False,
             open_cache=self._open_cache,
         )
-        return PlannedChange(changed, before, plan, plan.errors)
 
     def push(self, change_set: ChangeSet) -> PushedBranch:
-        """Push a planned change as a new branch, and return the branch."""
-        return push_change(self._root, self.repository, self.remote, self._tip, change_set)
+        """Push a planned change as a new branch, and return the branch.
+
+        Raises BranchTaken if another process with the same operation ID was faster.
+        """
+        if self.operation_id:
+            return push_operation(self.base, self.remote, change_set, self.operation_id)
+        return push_change(self.base, self.remote, change_set)
+
+    def find_repeated(self, build: BuildChange) -> RepeatedChange | None:
+        """Return the change of an earlier command, from the branch of the operation or the history of the target."""
+        use = self.find_use(list_read_paths(self.declarations, build))
+        return self.finder.repeat(use, build) if use else None
+
+    @property
+    def finder(self) -> OperationFinder:
+        """The search for the operation ID."""
+        return OperationFinder(self._root, self.repository, self.operation_id)
+
+    def find_use(self, paths: Iterable[str] = ()) -> OperationUse | None:
+        """Return the first use of the operation ID at the remote."""
+        branch = name_operation_branch(self.operation_id)
+        if self._operation_tip is not None:
+            use = self.finder.find_in_branch(self._operation_tip, f"branch {branch}")
+            if use is None:
+                raise OperationRefused(
+                    f"{quote_value(str(self.remote))} has a branch {branch} without a commit of the operation"
+                    f" {quote_value(self.operation_id)}: delete the branch first"
+                )
+            return use
+        return self.finder.find_in_history(self.base.commit, paths, f"branch {self.branch}")
 
     def _read_target_branch(self) -> str:
         """Return the declared branch: as the folder declares it, or in a bare clone as the remote's HEAD declares it."""
@@ -137,6 +200,7 @@ class BranchTarget:
         return read_branch(CommitSource(self._root, head, self.repository)) if head else "main"
 
 
-def _without_unchanged(change_set: ChangeSet, before: dict[str, bytes | None]) -> ChangeSet:
+def _finish(change_set: ChangeSet, before: dict[str, bytes | None], operation_id: str) -> ChangeSet:
+    """Return a change without unchanged files, and with the operation ID in the others."""
     files = {path: data for path, data in change_set.files.items() if before[path] != data}
-    return change_set._replace(files=files)
+    return change_set._replace(files=add_operation_id(files, operation_id) if operation_id else files)

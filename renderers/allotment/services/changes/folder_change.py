@@ -16,6 +16,7 @@ from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.uncommitted import differing_paths
 from allotment.edits.change_set import ChangeSet
+from allotment.edits.operation_id import write_message
 from allotment.problems import OperationRefused, escape_unprintable, pluralize
 
 _REMOVED = "removed"
@@ -85,7 +86,7 @@ class FolderChange:
                 temporary.unlink(missing_ok=True)
             raise OperationRefused(f"{error.filename} can't be written: {error.strerror}") from None
 
-    def commit(self, change_set: ChangeSet) -> str:
+    def commit(self, change_set: ChangeSet, operation_id: str = "") -> str:
         """Commit the files of a change that is written to the folder, on the current branch, and return the commit.
 
         Other uncommitted files and the index entries of other files stay as they are. Raises OperationRefused if no
@@ -94,7 +95,7 @@ class FolderChange:
         head = self._repository.resolve_named_commit("HEAD")
         prefix = self._repository.folder_prefix(self._root)
         changes = {f"{prefix}/{path}" if prefix else path: data for path, data in change_set.files.items()}
-        message = CommitMessage(f"{change_set.title}\n", self._repository.committer())
+        message = CommitMessage(write_message(change_set.title, operation_id), self._repository.committer())
         commit = write_commit(self._repository, [head], changes, message)
         advance_branch(self._repository, head, commit, list(changes))
         self._write_record(

@@ -1,0 +1,34 @@
+"""Logs in at a Git server with a token of a forge. The token is only in memory and in the environment of Git."""
+
+from __future__ import annotations
+
+import base64
+import os
+
+
+class HttpLogin:
+    """A name and a secret for HTTP. `repr` does not show the secret."""
+
+    def __init__(self, name: str, secret: str) -> None:
+        self._name, self._secret = name, secret
+
+    def __repr__(self) -> str:
+        return f"HttpLogin({self._name}, …)"
+
+    def environment(self, url: str) -> dict[str, str]:
+        """Return the environment variables with which Git logs in at `url`, and at no other URL.
+
+        Git follows no redirect, because it would send the header to the other server too. Git also asks no program for
+        a password.
+        """
+        pair = base64.b64encode(f"{self._name}:{self._secret}".encode()).decode("ascii")
+        settings = (
+            (f"http.{url}.extraHeader", f"Authorization: Basic {pair}"),
+            ("http.followRedirects", "false"),
+            ("credential.helper", ""),
+        )
+        count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+        variables = {"GIT_CONFIG_COUNT": str(count + len(settings)), "GIT_ASKPASS": os.devnull}
+        for number, (name, value) in enumerate(settings, count):
+            variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+        return variables

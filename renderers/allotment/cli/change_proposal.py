@@ -1,0 +1,70 @@
+"""Opens a pull request for a change: the option --pr of every command that edits declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from allotment.cli.change_options import ChangeOptions, open_branch_target
+from allotment.cli.change_output import ChangeResult, print_result, review
+from allotment.cli.comment_options import read_token
+from allotment.problems import OperationRefused
+
+if TYPE_CHECKING:
+    from allotment.edits.change_set import ChangeSet
+    from allotment.edits.declarations import Declarations
+    from allotment.services.changes.change_target import BranchTarget
+    from allotment.services.changes.proposals import Proposal, Proposer
+
+
+def run_proposal(options: ChangeOptions, build: Callable[[Declarations], ChangeSet]) -> None:
+    """Build a change, print its difference and its plan, and open a pull request for it."""
+    token = read_token(None, has_option=False)
+    target = open_branch_target(options)
+    proposer = create_proposer(options, target, token.secret)
+    repeated = proposer.find_repeated(build) if options.operation_id else None
+    if repeated is not None:
+        _finish(options, proposer, proposer.complete(repeated))
+        return
+    planned = target.plan(build(target.declarations))
+    if review(planned, options):
+        proposal = proposer.propose(planned.change_set, build)
+        result = ChangeResult(planned.change_set, planned.before, "PullRequest", proposal.pushed.branch)
+        _finish(options, proposer, proposal, result)
+
+
+def create_proposer(options: ChangeOptions, target: BranchTarget, secret: str) -> Proposer:
+    """Return the proposer for the forge that the Platform of the target branch declares."""
+    from allotment.adapters import forge
+    from allotment.adapters.forge.forge import Token
+    from allotment.services.changes.proposals import Proposer
+    from allotment.services.platform_settings import read_platform
+
+    platform = read_platform(target.source)
+    if platform is None:
+        raise OperationRefused(f"platform/platform.yaml of branch {target.branch} can't be read: correct it first")
+    git, token = platform.spec.git, Token(secret)
+    return Proposer(
+        target,
+        forge.connect(git.forge, git.url, token, options.forge_api),
+        token,
+        git.url,
+        lambda number: forge.head_ref(git.forge, number),
+        uses_fork=options.uses_fork,
+    )
+
+
+def _finish(options: ChangeOptions, proposer: Proposer, proposal: Proposal, result: ChangeResult | None = None) -> None:
+    """Print the pull request. With --wait, follow it first."""
+    pull = proposal.pull_request
+    url = pull.url if pull else None
+    if proposal.repeated is not None:
+        result = ChangeResult.of_repeated(proposal.repeated, "PullRequest", options.operation_id, url)
+    assert result is not None
+    result = result._replace(url=url)
+    if options.style == "text" or not options.waits:
+        print_result(options, result)
+    if pull is not None and not (pull.is_open or pull.merge_commit) and not options.waits:
+        click.echo("The pull request is closed: open it again at the forge, or choose a new operation ID.", err=True)

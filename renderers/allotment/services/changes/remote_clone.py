@@ -1,0 +1,63 @@
+"""A cached bare clone of a remote repository, for commands that change a repository without a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from allotment.adapters.file_cache import cache_folder
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.problems import OperationRefused
+
+_MAX_OUTPUT = 400  # characters of Git's output
+_URL = re.compile(r"(?:https?|ssh|git|file)://[^\s]+")
+
+
+def is_repository_url(text: str) -> bool:
+    """Return whether a text is the URL of a repository and not the path of a folder."""
+    return _URL.fullmatch(text) is not None
+
+
+def open_remote_clone(url: str) -> tuple[Path, Remote]:
+    """Return the folder of the clone of a URL, and the remote `origin` with this URL. Creates the clone if necessary.
+
+    Each URL has its own clone in the user's cache folder. The clone keeps the fetched objects, so that the next command
+    fetches only new objects. Raises OperationRefused if the URL contains a password, or if the remote doesn't answer.
+    """
+    if urlsplit(url).password is not None:
+        raise OperationRefused(
+            "the URL contains a password, which other users of this computer can read: remove it, and give the password to"
+            " a credential helper of Git"
+        )
+    folder = cache_folder() / f"clone-{hashlib.sha256(url.encode()).hexdigest()[:24]}.git"
+    if not folder.exists():
+        _create_clone(folder, url)
+    repository = Repository(folder)
+    remote = Remote(repository, "origin", keep=True)
+    _point_head(repository, remote)
+    return folder, remote
+
+
+def _create_clone(folder: Path, url: str) -> None:
+    """Create a bare repository with the remote `origin`. If another process is faster, keep its repository."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="clone-", dir=folder.parent) as name:
+        draft = Path(name) / "clone.git"
+        Repository.open_or_create(draft).git.configure([('remote "origin"', "url", url)])
+        with contextlib.suppress(OSError):
+            draft.rename(folder)
+
+
+def _point_head(repository: Repository, remote: Remote) -> None:
+    """Point HEAD of the clone at the commit of the remote's HEAD."""
+    head = remote.fetch("HEAD").get("HEAD")
+    if head is None:
+        raise OperationRefused(f"{remote.display_url} has no default branch: push a first commit")
+    ended = repository.git.run("update_ref", "--no-deref", "HEAD", head)
+    if ended.exit_code and not repository.has_commits():  # another process may move HEAD at the same time
+        raise OperationRefused(f"{repository.folder} can't be written: {ended.stderr.strip()[-_MAX_OUTPUT:]}")

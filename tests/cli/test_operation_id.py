@@ -1,0 +1,167 @@
+"""`--operation-id`: a repeated command changes nothing more, and prints the same answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.conftest import Allot, Result
+from tests.published import Place, git
+
+ID = "deploy-2026.11_a"
+WEBUI = "tenants/solo-ada/instances/webui.yaml"
+STOP = ("instance", "stop", "solo-ada/webui", "--operation-id", ID, "-o", "json")
+
+
+@pytest.fixture
+def clone(published: Place, tmp_path: Path) -> Path:
+    """Return another clone of the remote."""
+    folder = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(published.remote), str(folder))
+    return folder
+
+
+def push(allot: Allot, root: Path, *words: object) -> Result:
+    return allot(*(words or STOP), "--push", "--repo", root)
+
+
+def branches(place: Place) -> list[str]:
+    names = git(place.remote, "for-each-ref", "--format=%(refname:short)", "refs/heads/allot/").split()
+    return [name for name in names if name.startswith("allot/")]
+
+
+def merge(place: Place, *options: str) -> None:
+    """Merge the only branch of a command as a forge does, and delete the branch."""
+    (branch,) = branches(place)
+    git(place.root, "fetch", "-q", "origin")
+    git(place.root, "checkout", "-q", "--detach", "origin/main")
+    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
+    git(place.root, *identity, "merge", "-q", *options, f"origin/{branch}")
+    if "--squash" in options:
+        git(place.root, *identity, "commit", "-q", "-m", "Squashed (#1)")
+    git(place.root, "push", "-q", "origin", "HEAD:main", f":{branch}")
+    git(place.root, "checkout", "-q", "main")
+
+
+def change_file(place: Place, text: str) -> None:
+    """Push a commit to the target branch that changes the file of the instance."""
+    git(place.root, "fetch", "-q", "origin")
+    git(place.root, "reset", "-q", "--hard", "origin/main")
+    (place.root / WEBUI).write_text(text.format((place.root / WEBUI).read_text()))
+    git(place.root, "-c", "user.name=Ada", "-c", "user.email=a@northlight.example", "commit", "-qam", "Another change")
+    git(place.root, "push", "-q", "origin", "HEAD:main")
+
+
+def test_the_file_and_the_commit_have_the_id(published: Place, allot: Allot) -> None:
+    before = (published.root / WEBUI).read_text()
+    result = allot(*STOP, "--commit", "--repo", published.root)
+    assert result.code == 0, result
+    after = before.replace("  name: webui\n", f"  name: webui\n  operationID: {ID}\n", 1)
+    assert (published.root / WEBUI).read_text() == after.replace("spec:\n", "spec:\n  state: Stopped\n")
+    assert git(published.root, "log", "-1", "--format=%B") == f"Stop solo-ada/webui\n\nOperation-ID: {ID}"
+    head = git(published.root, "rev-parse", "HEAD")
+    assert allot(*STOP, "--commit", "--repo", published.root) == result
+    assert git(published.root, "rev-parse", "HEAD") == head
+
+
+def test_the_plan_does_not_show_the_id(published: Place, allot: Allot) -> None:
+    words = (*STOP[:3], "--dry-run", "--repo", published.root)
+    plain, stamped = allot(*words), allot(*words, "--operation-id", ID)
+    plan = stamped.out.partition("\n\n")[2]
+    assert plan == plain.out.partition("\n\n")[2]
+    assert "operationID" not in plan
+
+
+def test_a_folder_keeps_the_first_change_until_it_is_committed(published: Place, allot: Allot) -> None:
+    first = allot(*STOP, "--repo", published.root)
+    assert (first.code, json.loads(first.out)["stage"]) == (0, "Folder")
+    assert allot(*STOP, "--repo", published.root) == first
+    other = allot("set", "instance/solo-ada/webui", "replicas=1", "--operation-id", ID, "--repo", published.root)
+    assert other.code == 2
+    assert f"the operation ID '{ID}' belongs to another change, in the uncommitted file {WEBUI}" in other.err
+    committed = allot(*STOP, "--commit", "--repo", published.root)
+    assert json.loads(committed.out)["stage"] == "Commit"
+    assert git(published.root, "status", "--short") == ""
+    assert allot(*STOP, "--commit", "--repo", published.root) == committed
+
+
+def test_a_push_is_repeated_from_another_clone(published: Place, clone: Path, allot: Allot) -> None:
+    first = push(allot, published.root)
+    assert first.code == 0, first
+    answer = json.loads(first.out)
+    assert branches(published) == [answer["branch"]]
+    assert push(allot, clone) == first
+    assert branches(published) == [answer["branch"]]
+
+
+@pytest.mark.parametrize("options", [("--no-ff",), ("--squash",)])
+def test_a_merged_change_is_not_repeated(options: tuple[str, ...], published: Place, clone: Path, allot: Allot) -> None:
+    first = push(allot, published.root)
+    merge(published, *options)
+    assert push(allot, clone) == first, "the branch is merged and deleted"
+    change_file(published, "# later\n{}")
+    assert push(allot, clone) == first, "and the file was changed later"
+    git(published.root, "rm", "-q", WEBUI)
+    git(published.root, "-c", "user.name=Ada", "-c", "user.email=a@northlight.example", "commit", "-qm", "Remove it")
+    git(published.root, "push", "-q", "origin", "HEAD:main")
+    assert push(allot, clone) == first, "and the file was removed"
+    assert branches(published) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("instance", "stop", "ml-orbit/lab"),
+        ("instance", "start", "solo-ada/webui"),
+        ("set", "instance/solo-ada/webui", "state=Stopped"),
+        ("set", "instance/solo-ada/webui", "replicas=2"),
+    ],
+)
+def test_the_id_of_another_change_is_refused(
+    words: tuple[str, ...], published: Place, clone: Path, allot: Allot
+) -> None:
+    push(allot, published.root)
+    repeated = push(allot, clone, *words, "--operation-id", ID)
+    (branch,) = branches(published)
+    message = f"the operation ID '{ID}' belongs to another change: 'Stop solo-ada/webui' in branch {branch}:"
+    assert (repeated.code, repeated.out) == (2, "")
+    assert message in repeated.err
+    merge(published, "--no-ff")
+    repeated = push(allot, clone, *words, "--operation-id", ID)
+    assert (repeated.code, message.replace(branch, "main") in repeated.err) == (2, True), repeated
+
+
+@pytest.mark.parametrize(
+    "text", ["short", "-begins-with-a-hyphen", "with space", "x" * 64, "a/../../b", "deploy\n-1234"]
+)
+def test_a_wrong_format_is_refused(text: str, published: Place, allot: Allot) -> None:
+    result = push(allot, published.root, *STOP[:3], f"--operation-id={text}")
+    assert (result.code, result.out) == (2, "")
+    assert "is invalid: write 8 to 63 letters, digits, dots, underscores and hyphens" in result.err
+    assert branches(published) == []
+
+
+def test_the_environment_gives_the_id(published: Place, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALLOT_OPERATION_ID", ID)
+    assert push(allot, published.root, *STOP[:3], "-o", "json") == push(allot, published.root)
+
+
+def test_an_id_that_looks_like_a_number_is_found(published: Place, clone: Path, allot: Allot) -> None:
+    words = ("instance", "stop", "solo-ada/webui", "--operation-id", "12345678", "-o", "json")
+    first = push(allot, published.root, *words)
+    assert 'operationID: "12345678"' in git(published.remote, "show", f"{branches(published)[0]}:{WEBUI}")
+    merge(published, "--squash")
+    assert push(allot, clone, *words) == first
+
+
+def test_a_url_takes_the_place_of_a_folder(published: Place, allot: Allot, tmp_path: Path) -> None:
+    url = published.remote.as_uri()
+    first = allot(*STOP, "--push", "--repo", url)
+    assert first.code == 0, first
+    assert allot(*STOP, "--push", "--repo", url) == first
+    assert push(allot, published.root) == first
+    result = allot(*STOP, "--repo", url)
+    assert (result.code, "--repo URL has no folder to change: add --push or --pr" in result.err) == (2, True)
+    result = allot(*STOP, "--push", "--repo", "https://ada:s3cret@forge.example/acme/gpus")
+    assert (result.code, "the URL contains a password" in result.err, "s3cret" in result.err) == (2, True, False)

@@ -1,0 +1,195 @@
+"""`--pr`: one pull request per change, from the repository or from a fork, on servers that answer as the forges do."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.adapters.forge.server import BOT, FORK, TOKEN, GitHubWorld, GitLabWorld, World
+from tests.conftest import Allot, Result, edit
+from tests.published import Place, git
+
+ID = "deploy-2026.11_a"
+STOP = ("instance", "stop", "solo-ada/webui", "--pr", "-o", "json")
+REFUSAL = "#!/bin/sh\necho 'Permission to acme/gpus.git denied to allot-bot.'\nexit 1\n"
+
+
+@pytest.fixture(params=[GitHubWorld, GitLabWorld], ids=["GitHub", "GitLab"])
+def world(
+    request: pytest.FixtureRequest, published: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
+    """Return a forge with the repository of the sample and an empty place for a fork."""
+    forge_world: World = request.param()
+    edit(published.root, "platform/platform.yaml", "github.com/northlight-example/gpus", "forge.example/acme/gpus")
+    edit(published.root, "platform/platform.yaml", "forge: GitHub", f"forge: {forge_world.kind}")
+    published.merge()
+    fork = tmp_path / "fork.git"
+    git(tmp_path, "clone", "-q", "--bare", str(published.remote), str(fork))
+    forge_world.repositories = {0: published.remote, FORK: fork}
+    monkeypatch.setenv("ALLOT_FORGE_API", forge_world.api)
+    monkeypatch.setenv("ALLOT_FORGE_TOKEN", TOKEN)
+    # The declared URL leads to the same repository.
+    git(published.root, "config", f"url.{published.remote}.insteadOf", "https://forge.example/acme/gpus")
+    yield forge_world
+    forge_world.close()
+
+
+def propose(allot: Allot, place: Place, *words: object) -> Result:
+    return allot(*STOP, "--repo", place.root, *words)
+
+
+def refuse_pushes(place: Place) -> None:
+    hook = place.remote / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(REFUSAL)
+    os.chmod(hook, 0o755)
+
+
+def test_a_pull_request_is_opened_once(published: Place, world: World, allot: Allot) -> None:
+    first = propose(allot, published)
+    assert first.code == 0, first
+    answer = json.loads(first.out)
+    (pull,) = world.pulls.values()
+    assert answer["stage"] == "PullRequest"
+    assert answer["url"].startswith("https://forge.example/acme/gpus/")
+    assert answer["url"].endswith(f"/{pull.number}")
+    assert (pull.title, pull.base, pull.branch) == ("Stop solo-ada/webui", "main", answer["branch"])
+    assert answer["branch"].startswith("allot/stop-solo-ada-webui-")
+    assert pull.body.splitlines()[2:] == [
+        "The merge stops 1 instance.",
+        "",
+        "1 declared file and 4 rendered files change (4 changed, including 2 folder markers).",
+    ]
+    assert pull.body.startswith("This can be merged · 2 changed · 1 destroyed · ")
+    assert propose(allot, published) == first
+    assert len(world.pulls) == 1
+    assert TOKEN not in first.out + first.err + (published.root / ".git/config").read_text()
+
+
+def test_text_output_ends_with_the_url(published: Place, world: World, allot: Allot) -> None:
+    result = allot(*STOP[:4], "--repo", published.root)
+    number = next(iter(world.pulls))
+    assert result.out.splitlines()[-1].startswith("https://forge.example/acme/gpus/")
+    assert result.out.endswith(f"/{number}\n")
+
+
+def test_without_a_token_nothing_is_pushed(
+    published: Place, world: World, allot: Allot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ALLOT_FORGE_TOKEN")
+    result = propose(allot, published)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.endswith("Error: The token of the forge is missing: set ALLOT_FORGE_TOKEN.\n")
+    assert not world.pulls
+    assert git(published.remote, "for-each-ref", "refs/heads/allot/") == ""
+
+
+def test_an_answer_that_is_lost_opens_no_second_pull_request(published: Place, world: World, allot: Allot) -> None:
+    world.fail("POST .*(pulls|merge_requests)$", None, after=True)
+    result = propose(allot, published)
+    assert (result.code, len(world.pulls)) == (0, 1)
+
+
+def test_a_change_that_was_merged_and_undone_gets_another_pull_request(
+    published: Place, world: World, allot: Allot
+) -> None:
+    first = json.loads(propose(allot, published).out)
+    (pull,) = world.pulls.values()
+    world.merge(pull.number)  # as a squash merge: the branch is no ancestor of the target
+    second = json.loads(propose(allot, published).out)
+    assert second["branch"] == f"{first['branch']}-2"
+    assert second["url"] != first["url"]
+
+
+def test_a_refused_push_goes_to_a_fork(published: Place, world: World, allot: Allot) -> None:
+    refuse_pushes(published)
+    first = propose(allot, published)
+    assert first.code == 0, first
+    (pull,) = world.pulls.values()
+    assert (pull.fork, pull.branch) == (FORK, json.loads(first.out)["branch"])
+    assert git(world.repositories[FORK], "log", "-1", "--format=%s", pull.branch) == "Stop solo-ada/webui"
+    assert git(published.remote, "for-each-ref", "refs/heads/allot/") == ""
+    assert propose(allot, published) == first
+    assert len(world.pulls) == 1
+
+
+def test_a_repository_without_forks_says_that_the_push_was_refused(
+    published: Place, world: World, allot: Allot
+) -> None:
+    refuse_pushes(published)
+    world.declines_forks = True
+    result = propose(allot, published)
+    assert (result.code, result.out) == (2, "")
+    assert "the forge says 403" in result.err
+
+
+def test_a_fork_is_used_on_demand(published: Place, world: World, allot: Allot) -> None:
+    first = propose(allot, published, "--fork", "--operation-id", ID)
+    assert first.code == 0, first
+    (pull,) = world.pulls.values()
+    assert pull.fork == FORK
+    assert f"Operation ID: `{ID}`" in pull.body
+    assert propose(allot, published, "--fork", "--operation-id", ID) == first
+    git(world.repositories[FORK], "update-ref", "-d", f"refs/heads/{pull.branch}")
+    assert propose(allot, published, "--fork", "--operation-id", ID) == first, "the branch was deleted"
+    other = allot("instance", "stop", "ml-orbit/lab", "--pr", "--fork", "--operation-id", ID, "--repo", published.root)
+    assert other.code == 2
+    assert f"the operation ID '{ID}' belongs to another change: 'Stop solo-ada/webui'" in other.err
+
+
+def test_an_operation_has_one_pull_request(published: Place, world: World, allot: Allot, tmp_path: Path) -> None:
+    words = ("--operation-id", ID)
+    pushed = allot("instance", "stop", "solo-ada/webui", "--push", "--repo", published.root, *words)
+    assert pushed.code == 0
+    first = propose(allot, published, *words)
+    (pull,) = world.pulls.values()
+    assert json.loads(first.out)["branch"] == pull.branch
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(published.remote), str(clone))
+    assert allot(*STOP, "--repo", clone, *words) == first
+    git(published.remote, "update-ref", "-d", f"refs/heads/{pull.branch}")
+    assert allot(*STOP, "--repo", clone, *words) == first, "the branch was deleted before the merge"
+    world.close_pull(pull.number)
+    closed = allot(*STOP, "--repo", clone, *words)
+    assert (closed.code, closed.out) == (0, first.out)
+    assert closed.err.startswith("The pull request is closed: open it again at the forge")
+    assert len(world.pulls) == 1
+
+
+def test_a_merged_operation_prints_its_pull_request(published: Place, world: World, allot: Allot) -> None:
+    first = propose(allot, published, "--operation-id", ID)
+    (pull,) = world.pulls.values()
+    tip = git(published.remote, "rev-parse", pull.branch)
+    git(published.remote, "update-ref", "refs/heads/main", tip)
+    git(published.remote, "update-ref", "-d", f"refs/heads/{pull.branch}")
+    world.merge(pull.number, tip)
+    assert propose(allot, published, "--operation-id", ID) == first
+    assert len(world.pulls) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--push",), "--push and --pr exclude each other: use only one of them"),
+        (("--commit",), "--commit and --pr exclude each other: use only one of them"),
+    ],
+)
+def test_options_that_exclude_each_other(
+    words: tuple[str, ...], message: str, published: Place, world: World, allot: Allot
+) -> None:
+    result = propose(allot, published, *words)
+    assert (result.code, result.err.splitlines()[-1]) == (2, f"Error: {message}")
+
+
+@pytest.mark.parametrize("option", ["--wait", "--fork"])
+def test_options_that_need_a_pull_request(option: str, published: Place, allot: Allot) -> None:
+    result = allot("instance", "stop", "solo-ada/webui", option, "--repo", published.root)
+    assert (result.code, result.err.splitlines()[-1]) == (2, f"Error: {option} needs --pr")
+
+
+def test_the_bot_is_the_author(published: Place, world: World, allot: Allot) -> None:
+    propose(allot, published)
+    assert next(iter(world.pulls.values())).author == BOT
