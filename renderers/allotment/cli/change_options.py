@@ -62,23 +62,25 @@ class _FolderOrUrl(click.Path):
         return super().convert(value, param, ctx)
 
 
+place_option = click.option(
+    "--repo",
+    envvar="ALLOT_REPO",
+    type=_FolderOrUrl(exists=True, file_okay=False, path_type=Path),
+    metavar="DIRECTORY|URL",
+    help="The repository, or its URL to work without a folder. Default: $ALLOT_REPO, or the repository of the current"
+    " folder.",
+)
+forge_api_option = click.option(
+    "--forge-api",
+    metavar="URL",
+    envvar="ALLOT_FORGE_API",
+    help="The URL of the forge's API. Default: derived from spec.git.url of the platform.",
+)
 _DECORATORS: tuple[Callable[..., Any], ...] = (
-    click.option(
-        "--repo",
-        envvar="ALLOT_REPO",
-        type=_FolderOrUrl(exists=True, file_okay=False, path_type=Path),
-        metavar="DIRECTORY|URL",
-        help="The repository, or its URL, to change it without a folder. Default: $ALLOT_REPO, or the repository of the"
-        " current folder.",
-    ),
+    place_option,
     output_option(),
     click.option("--dry-run", "is_dry_run", is_flag=True, help="Only print the difference and the plan."),
-    click.option(
-        "--forge-api",
-        metavar="URL",
-        envvar="ALLOT_FORGE_API",
-        help="The URL of the forge's API. Default: derived from spec.git.url of the platform.",
-    ),
+    forge_api_option,
     click.option(
         "--operation-id",
         metavar="ID",

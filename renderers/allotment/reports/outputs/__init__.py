@@ -43,6 +43,7 @@ OUTPUTS = (
     "app",
     "add-on",
     "change",
+    "operation",
     "doctor",
 )
 

@@ -175,6 +175,11 @@ class BranchTarget:
         return self.finder.repeat(use, build) if use else None
 
     @property
+    def has_operation_branch(self) -> bool:
+        """Whether the remote has the branch of the operation."""
+        return self._operation_tip is not None
+
+    @property
     def finder(self) -> OperationFinder:
         """The search for the operation ID."""
         return OperationFinder(self._root, self.repository, self.operation_id)

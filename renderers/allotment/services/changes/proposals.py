@@ -73,6 +73,18 @@ class Proposer:
             repeated = self.target.finder.repeat(use, build)
         return repeated
 
+    def find_operation(self, fork: Fork | None = None) -> tuple[PullRequest, OperationUse | None] | None:
+        """Return the pull request of the operation and its use of the ID; None without a pull request.
+
+        A forge keeps the head of each pull request, also without the branch.
+        """
+        pull = self._find_pull_request(PullRequestHead(name_operation_branch(self.target.operation_id), fork))
+        if pull is None:
+            return None
+        name = self._head_ref(pull.number)
+        head = self.target.remote.fetch(name).get(name)
+        return pull, self.target.finder.find_in_branch(head, pull.url) if head else None
+
     def propose(self, change_set: ChangeSet, build: BuildChange) -> Proposal:
         """Push a planned change, and open a pull request. If the branch has a pull request already, return that.
 
@@ -157,13 +169,9 @@ class Proposer:
         return self.target.finder.find_in_branch(head, f"branch {branch} of {destination.remote}") if head else None
 
     def _find_use_of_pull_request(self, fork: Fork | None) -> OperationUse | None:
-        """Return the use in a pull request whose branch was deleted. A forge keeps the head of each pull request."""
-        pull = self._find_pull_request(PullRequestHead(name_operation_branch(self.target.operation_id), fork))
-        if pull is None:
-            return None
-        name = self._head_ref(pull.number)
-        head = self.target.remote.fetch(name).get(name)
-        return self.target.finder.find_in_branch(head, pull.url) if head else None
+        """Return the use in a pull request whose branch was deleted."""
+        pull = self.find_operation(fork)
+        return pull[1] if pull else None
 
     def _find_winner(self, destination: Destination, build: BuildChange) -> RepeatedChange:
         """Return the change of the process that pushed the same operation first."""
