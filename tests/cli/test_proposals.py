@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from tests.adapters.forge.server import BOT, FORK, TOKEN, GitHubWorld, GitLabWorld, World
+from tests.adapters.forge.server import BOT, FORK, TOKEN, Answer, GitHubWorld, GitLabWorld, World
+from tests.cli.test_declared_to_running import WEBUI, now, running
 from tests.conftest import Allot, Result, edit
 from tests.published import Place, git
+
+from allotment.observed.status import Instance, TenantStatus
 
 ID = "deploy-2026.11_a"
 STOP = ("instance", "stop", "solo-ada/webui", "--pr", "-o", "json")
@@ -124,6 +128,7 @@ def test_a_repository_without_forks_says_that_the_push_was_refused(
     result = propose(allot, published)
     assert (result.code, result.out) == (2, "")
     assert "the forge says 403" in result.err
+    assert "check the permissions of the token in ALLOT_FORGE_TOKEN, and spec.git.url of the platform" in result.err
 
 
 def test_a_fork_is_used_on_demand(published: Place, world: World, allot: Allot) -> None:
@@ -193,3 +198,65 @@ def test_options_that_need_a_pull_request(option: str, published: Place, allot: 
 def test_the_bot_is_the_author(published: Place, world: World, allot: Allot) -> None:
     propose(allot, published)
     assert next(iter(world.pulls.values())).author == BOT
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
+    """Return a list of things that happen while a command waits, a look apart."""
+    events: list[Callable[[], object]] = []
+    clock = [0.0]
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+        if events:
+            events.pop(0)()
+
+    time = SimpleNamespace(sleep=sleep, monotonic=lambda: clock[0])
+    for module in ("change_wait", "wait"):
+        monkeypatch.setattr(f"allotment.cli.{module}.time", time)
+    return events
+
+
+def merge_pull(world: World) -> None:
+    (pull,) = world.pulls.values()
+    git(world.repositories[0], "update-ref", "refs/heads/main", pull.head)
+    world.merge(pull.number, pull.head)
+
+
+def report_stop(place: Place) -> None:
+    """Publish the merged change, and let the cluster report that the instance is stopped."""
+    git(place.root, "pull", "-q", "origin", "main")
+    assert place.publish().code == 0
+    instance = Instance("webui", running(place, WEBUI).instances[0].observed_blob, "Stopped", "", "")
+    place.report("eu-1", TenantStatus("solo-ada", "eu-1", (), (instance,)), observed=now())
+
+
+def test_a_wait_ends_when_the_merged_change_has_taken_effect(
+    published: Place, world: World, allot: Allot, steps: list[Callable[[], object]]
+) -> None:
+    steps += [lambda: None, lambda: merge_pull(world), lambda: report_stop(published)]
+    result = propose(allot, published, "--wait")
+    assert result.code == 0, result
+    assert json.loads(result.out)["outcome"] == "Reached"
+    (url,) = {json.loads(result.out)["url"]}
+    lines = [line.partition("Z ")[2] for line in result.err.splitlines()]
+    assert lines[:2] == [f"{url} is open", f"{url} is merged"]
+    assert lines[-1].endswith("instance solo-ada/webui in eu-1: Stopped")
+
+
+def test_a_wait_ends_when_the_pull_request_is_closed(
+    published: Place, world: World, allot: Allot, steps: list[Callable[[], object]]
+) -> None:
+    steps.append(lambda: world.close_pull(next(iter(world.pulls))))
+    world.fail("GET .*(pulls|merge_requests)/1", Answer(502, {"message": "Bad gateway"}))
+    result = allot(*STOP[:4], "--repo", published.root, "--wait")
+    assert result.code == 1
+    assert result.out.splitlines()[-1].endswith(" was closed without a merge")
+
+
+def test_a_wait_has_a_time_limit(
+    published: Place, world: World, allot: Allot, steps: list[Callable[[], object]]
+) -> None:
+    result = propose(allot, published, "--wait", "--timeout", "30s")
+    assert (result.code, json.loads(result.out)["outcome"]) == (124, "TimedOut")
+    assert result.err.endswith("time is up, and the pull request is not merged\n")

@@ -25,7 +25,7 @@ Outcome = Literal["Reached", "Closed", "Failed", "TimedOut"]
 
 
 class ChangeResult(NamedTuple):
-    """What a command did: the change, the former contents of its files, and how far the change went.
+    """The result of a command: the change, the former contents of its files, and how far the change went.
 
     `repeated_in` is the place of the first use of the operation ID; empty for a first use.
     """
@@ -105,7 +105,7 @@ def print_result(options: ChangeOptions, result: ChangeResult) -> None:
 
 
 def _describe(result: ChangeResult) -> str:
-    """Return what the command did, and the next step."""
+    """Return the result in words, with the next step."""
     title, count = result.change_set.title, pluralize(len(result.change_set.files), "file")
     if not result.change_set.files:
         return "nothing changes: the declarations have these values already"

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from allotment.cli.change_options import ChangeOptions, open_branch_target
-from allotment.cli.change_output import ChangeResult, print_result, review
-from allotment.cli.comment_options import read_token
-from allotment.problems import OperationRefused
+from allotment.cli.change_output import ChangeResult, Outcome, print_result, review
+from allotment.cli.change_wait import EXIT_STATUSES, ChangeWait
+from allotment.cli.comment_options import TOKEN_VARIABLE, read_token
+from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
+    from allotment.adapters.forge.forge import PullRequest
     from allotment.edits.change_set import ChangeSet
     from allotment.edits.declarations import Declarations
     from allotment.services.changes.change_target import BranchTarget
@@ -21,9 +23,22 @@ if TYPE_CHECKING:
 
 def run_proposal(options: ChangeOptions, build: Callable[[Declarations], ChangeSet]) -> None:
     """Build a change, print its difference and its plan, and open a pull request for it."""
+    from allotment.adapters.forge.forge import Forbidden, InvalidToken, NotFound
+
     token = read_token(None, has_option=False)
     target = open_branch_target(options)
     proposer = create_proposer(options, target, token.secret)
+    try:
+        _run(options, proposer, build)
+    except (Forbidden, InvalidToken, NotFound) as error:
+        raise OperationRefused(
+            f"{error}: check the permissions of the token in {TOKEN_VARIABLE}, and spec.git.url of the platform,"
+            f" {quote_value(proposer.url)}"
+        ) from None
+
+
+def _run(options: ChangeOptions, proposer: Proposer, build: Callable[[Declarations], ChangeSet]) -> None:
+    target = proposer.target
     repeated = proposer.find_repeated(build) if options.operation_id else None
     if repeated is not None:
         _finish(options, proposer, proposer.complete(repeated))
@@ -64,7 +79,26 @@ def _finish(options: ChangeOptions, proposer: Proposer, proposal: Proposal, resu
         result = ChangeResult.of_repeated(proposal.repeated, "PullRequest", options.operation_id, url)
     assert result is not None
     result = result._replace(url=url)
-    if options.style == "text" or not options.waits:
+    if not options.waits:
         print_result(options, result)
-    if pull is not None and not (pull.is_open or pull.merge_commit) and not options.waits:
-        click.echo("The pull request is closed: open it again at the forge, or choose a new operation ID.", err=True)
+        if pull is not None and not (pull.is_open or pull.merge_commit):
+            click.echo(
+                "The pull request is closed: open it again at the forge, or choose a new operation ID.", err=True
+            )
+        return
+    if options.style == "text":
+        print_result(options, result)
+    outcome = _wait(options, proposer, pull, result)
+    if options.style == "json":
+        print_result(options, result._replace(outcome=outcome))
+    if status := EXIT_STATUSES[outcome]:
+        raise click.exceptions.Exit(status)
+
+
+def _wait(options: ChangeOptions, proposer: Proposer, pull: PullRequest | None, result: ChangeResult) -> Outcome:
+    """Follow the pull request, or the resources alone if the change was merged without a pull request."""
+    wait = ChangeWait(proposer.target.base.root, options.style, options.timeout)
+    if pull is None:
+        return wait.wait_for_resources(result.change_set)
+    number = pull.number
+    return wait.wait(lambda: proposer.forge.pull_request(number), result.change_set)

@@ -89,14 +89,16 @@ def command(
             f"{escape_unprintable(what)} is not in the format TENANT/NAME: name an instance, storage or snapshot"
         )
     awaited = WaitTarget(tenant, name, cluster, goal or "")
-    waiting = _Wait(open_clone(repo, url), awaited, style)
+    waiting = ResourceWait(open_clone(repo, url), awaited, style)
     outcome = waiting.wait(seconds)
-    waiting.print_outcome(outcome)
+    if style == "json":
+        waiting.print_json(outcome)
+    waiting.explain_outcome(outcome)
     if _EXIT_STATUSES[outcome]:
         raise click.exceptions.Exit(_EXIT_STATUSES[outcome])
 
 
-class _Wait:
+class ResourceWait:
     """A wait in progress: the last known state of the resources, and the printed lines."""
 
     def __init__(self, clone: Clone, awaited: WaitTarget, style: str) -> None:
@@ -242,24 +244,24 @@ class _Wait:
                 click.echo(f"{now} ({self._format_elapsed()}) {line}", err=self._style == "json")
         self._printed_lines = lines
 
-    def print_outcome(self, outcome: str) -> None:
-        """Print the outcome of the wait."""
-        if self._style == "json":
-            from allotment.reports.outputs import as_json
-            from allotment.reports.outputs.wait import WaitOutput, awaited_output
+    def print_json(self, outcome: str) -> None:
+        """Print the outcome of the wait as JSON."""
+        from allotment.reports.outputs import as_json
+        from allotment.reports.outputs.wait import WaitOutput, awaited_output
 
-            tenant, name, _, goal = self._target
-            elapsed = round(time.monotonic() - self._started_at, 1)
-            resources = tuple(awaited_output(row) for row in self._rows)
-            result = WaitOutput(
-                tenant=tenant,
-                name=name,
-                goal=goal,
-                outcome=outcome,  # type: ignore[arg-type]  # a key of _EXIT_STATUSES
-                seconds=elapsed,
-                resources=resources,
-            )
-            click.echo(as_json(result), nl=False)
+        tenant, name, _, goal = self._target
+        result = WaitOutput(
+            tenant=tenant,
+            name=name,
+            goal=goal,
+            outcome=outcome,  # type: ignore[arg-type]  # a key of _EXIT_STATUSES
+            seconds=round(time.monotonic() - self._started_at, 1),
+            resources=tuple(awaited_output(row) for row in self._rows),
+        )
+        click.echo(as_json(result), nl=False)
+
+    def explain_outcome(self, outcome: str) -> None:
+        """Print to standard error why the target did not reach its goal, and what to do."""
         if outcome == "Reached":
             return
         ways = sorted({row.stage.remedy for row in self._rows} - {""})

@@ -64,7 +64,7 @@ class Proposer:
         self, target: BranchTarget, forge: Forge, token: Token, url: str, head_ref: DescribeHead, *, uses_fork: bool
     ) -> None:
         self.target, self.forge = target, forge
-        self._token, self._url, self._head_ref, self._uses_fork = token, url, head_ref, uses_fork
+        self._token, self.url, self._head_ref, self._uses_fork = token, url, head_ref, uses_fork
 
     def find_repeated(self, build: BuildChange) -> RepeatedChange | None:
         """Return the change of an earlier command with the same operation ID, also from its pull request."""
@@ -123,7 +123,7 @@ class Proposer:
     def _list_destinations(self) -> Iterator[Destination]:
         if not self._uses_fork:
             yield Destination(self.target.remote, None)
-            yield Destination(self._connect(self._url), None)
+            yield Destination(self._connect(self.url), None)
         fork = self.forge.fork()
         remote = self._connect(fork.url)
         self._wait_for_fork(remote)
@@ -169,7 +169,7 @@ class Proposer:
         return self.target.finder.find_in_branch(head, f"branch {branch} of {destination.remote}") if head else None
 
     def _find_use_of_pull_request(self, fork: Fork | None) -> OperationUse | None:
-        """Return the use in a pull request whose branch was deleted."""
+        """Return the use in a pull request. Its branch may be deleted."""
         pull = self.find_operation(fork)
         return pull[1] if pull else None
 
@@ -185,7 +185,7 @@ class Proposer:
         return self.target.finder.repeat(use, build)
 
     def _find_pull_request(self, head: PullRequestHead) -> PullRequest | None:
-        """Return the pull request of a branch: an open one first, then a merged one, then a closed one."""
+        """Return the pull request of a branch. Open pull requests come first, then merged, then closed pull requests."""
         pulls = list(self.forge.find_pull_requests(head))
         return min(pulls, key=lambda pull: (not pull.is_open, not pull.merge_commit), default=None)
 
