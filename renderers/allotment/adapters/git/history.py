@@ -35,7 +35,7 @@ def find_first_change(repository: Repository, commit: str, pattern: str, paths: 
 
 
 def find_first_message(repository: Repository, commit: str, line: str) -> str | None:
-    """Return the oldest ancestor whose message has a line; None if there is none."""
+    """Return the oldest ancestor with a line in its message; None if there is none."""
     options = ("--format=%H", "--topo-order", "--fixed-strings", f"--grep={line}")
     return _last_line(repository, *options, f"--max-count={MAX_COMMITS}", commit)
 
