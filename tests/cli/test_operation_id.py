@@ -165,3 +165,24 @@ def test_a_url_takes_the_place_of_a_folder(published: Place, allot: Allot, tmp_p
     assert (result.code, "--repo URL has no folder to change: add --push or --pr" in result.err) == (2, True)
     result = allot(*STOP, "--push", "--repo", "https://ada:s3cret@forge.example/acme/gpus")
     assert (result.code, "the URL contains a password" in result.err, "s3cret" in result.err) == (2, True, False)
+
+
+def test_the_id_changes_no_manifest_and_restarts_nothing(published: Place, allot: Allot) -> None:
+    before = published.tree("eu-1")
+    for path in published.root.glob("tenants/solo-ada/*/*.yaml"):
+        path.write_text(path.read_text().replace("metadata:\n", f"metadata:\n  operationID: {ID}\n", 1))
+    plan = allot("plan", "--repo", published.root)
+    assert "restarts" not in plan.out.replace("No instance restarts.", "")
+    assert "operationID" not in plan.out
+    assert published.merged().code == 0
+    after = published.tree("eu-1")
+    assert before.keys() == after.keys()
+    changed = {
+        line
+        for path, text in after.items()
+        for line in set(text.splitlines()) ^ set(before[path].splitlines())
+        if not path.startswith("published")
+    }
+    # As after a change of a comment: only the ids of the declared files differ.
+    ids = {"allotment.dev/declared-blob", "content"}
+    assert {line.split(":")[0].strip() for line in changed} == ids

@@ -20,13 +20,14 @@ from allotment.problems import OperationRefused, quote_value
 BuildChange = Callable[[Declarations], ChangeSet]
 BRANCH_PREFIX = "allot/op-"
 TRAILER = "Operation-ID"
+_PATTERN = re.compile(OPERATION_ID_PATTERN)
 _FIELD = ("metadata", "operationID")
 _DIGEST_LENGTH = 24
 
 
 def check_operation_id(text: str) -> str:
     """Return an operation ID. Raises OperationRefused if the format is wrong."""
-    if not re.fullmatch(OPERATION_ID_PATTERN.removesuffix("$"), text):
+    if not _PATTERN.fullmatch(text):
         raise OperationRefused(
             f"the operation ID {quote_value(text)} is invalid: write 8 to 63 letters, digits, dots, underscores and"
             " hyphens, with a letter or a digit first"

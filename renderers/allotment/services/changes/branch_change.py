@@ -16,6 +16,7 @@ from allotment.edits.operation_id import name_operation_branch, write_message
 from allotment.problems import OperationRefused, quote_value
 
 BRANCH_PREFIX = "allot/"
+_SEPARATORS = re.compile("[^a-z0-9]+")
 _DIGEST_LENGTH = 8
 _MAX_SLUG = 60
 _MAX_NAMES = 50  # names that are tried for a change that was merged before
@@ -52,7 +53,7 @@ class BranchTaken(OperationRefused):
 
 def name_branch(change_set: ChangeSet) -> str:
     """Return a branch name for a change: its title, and a hash of its files."""
-    slug = re.sub(r"[^a-z0-9]+", "-", change_set.title.lower()).strip("-")[:_MAX_SLUG].rstrip("-")
+    slug = _SEPARATORS.sub("-", change_set.title.lower()).strip("-")[:_MAX_SLUG].rstrip("-")
     digest = hashlib.sha256()
     for path, data in sorted(change_set.files.items()):
         digest.update(f"{path}\0{'removed' if data is None else len(data)}\0".encode() + (data or b""))
