@@ -79,6 +79,7 @@ class World:
         self.calls: list[str] = []
         self.faults: list[Fault] = []
         self.ids = 100
+        self._lock = threading.Lock()
         self.now = START
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"world": self}))
         self._server.daemon_threads = True
@@ -114,6 +115,10 @@ class World:
 
     def create(self, fork: int, branch: str, base: str, title: str, body: str) -> Pull | None:
         """Open a pull request of a branch as the bot; None if the branch is missing or has one."""
+        with self._lock:
+            return self._create_pull(fork, branch, base, title, body)
+
+    def _create_pull(self, fork: int, branch: str, base: str, title: str, body: str) -> Pull | None:
         head = self.find_head(fork, branch)
         if head is None or any(
             (pull.fork, pull.branch, pull.state) == (fork, branch, "open") for pull in self.pulls.values()

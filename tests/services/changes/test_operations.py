@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.adapters.forge.server import TOKEN, GitHubWorld
+from tests.conftest import edit
 from tests.killed import kill_when, killed_at
 from tests.published import Place, git
 
@@ -17,32 +19,36 @@ PROCESSES = 10
 MOST_STEPS = 5  # commands of Git that may write, in a run that pushes
 
 
-def command(clone: Path) -> list[str]:
+def command(clone: Path, option: str) -> list[str]:
     path = next((clone / "tenants").glob("*/instances/*.yaml")).relative_to(clone)
     target = f"{path.parts[1]}/{path.stem}"
-    words = ["allotment", "instance", "stop", target, "--push", "--operation-id", ID, "-o", "json"]
+    words = ["allotment", "instance", "stop", target, option, "--operation-id", ID, "-o", "json"]
     return [*words, "--repo", str(clone)]
 
 
-def run_until_done(clone: Path, steps: list[int]) -> str:
+def run_until_done(clone: Path, steps: list[int], option: str = "--push") -> str:
     """Run the command, killed at each of some steps, and then to its end; return its answer.
 
     Step 0 is the moment at which the remote has the branch.
     """
     for step in steps:
-        killed_at(step, clone.with_suffix(f".{step}"), *command(clone))
-    done = subprocess.run([sys.executable, "-m", *command(clone)], capture_output=True, text=True, check=False)
+        killed_at(step, clone.with_suffix(f".{step}"), *command(clone, option))
+    done = subprocess.run([sys.executable, "-m", *command(clone, option)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def clone_remote(place: Place, folder: Path, count: int) -> list[Path]:
+    folders = [folder / f"clone-{number}" for number in range(count)]
+    for clone in folders:
+        git(folder, "clone", "-q", str(place.remote), str(clone))
+    return folders
 
 
 @pytest.fixture
 def clones(small: Place, tmp_path: Path) -> list[Path]:
     """Return clones of one remote."""
-    folders = [tmp_path / f"clone-{number}" for number in range(PROCESSES)]
-    for folder in folders:
-        git(tmp_path, "clone", "-q", str(small.remote), str(folder))
-    return folders
+    return clone_remote(small, tmp_path, PROCESSES)
 
 
 @pytest.mark.parametrize("seed", [20261126])
@@ -61,3 +67,21 @@ def test_ten_killed_processes_push_one_branch_and_give_one_answer(seed: int, sma
     git(small.remote, "update-ref", "-d", ref)
     assert run_until_done(clones[0], []) == answers[0], "after the merge"
     assert git(small.remote, "for-each-ref", "refs/heads/allot/") == ""
+
+
+def test_killed_processes_open_one_pull_request(small: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edit(small.root, "platform/platform.yaml", "github.com/northlight-example/gpus", "forge.example/acme/gpus")
+    small.merge()
+    world = GitHubWorld()
+    world.repositories = {0: small.remote}
+    monkeypatch.setenv("ALLOT_FORGE_API", world.api)
+    monkeypatch.setenv("ALLOT_FORGE_TOKEN", TOKEN)
+    kill_when(small.remote, "committed")
+    clones = clone_remote(small, tmp_path, 4)
+    with ThreadPoolExecutor(len(clones)) as pool:
+        answers = list(pool.map(run_until_done, clones, [[0], [0, 3], [2], []], ["--pr"] * len(clones)))
+    world.close()
+    (pull,) = world.pulls.values()
+    assert len(set(answers)) == 1
+    assert f'"branch": "{pull.branch}"' in answers[0]
+    assert git(small.remote, "for-each-ref", "--format=%(refname)", "refs/heads/allot/") == f"refs/heads/{pull.branch}"
