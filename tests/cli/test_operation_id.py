@@ -186,3 +186,24 @@ def test_the_id_changes_no_manifest_and_restarts_nothing(published: Place, allot
     # As after a change of a comment: only the ids of the declared files differ.
     ids = {"allotment.dev/declared-blob", "content"}
     assert {line.split(":")[0].strip() for line in changed} == ids
+
+
+@pytest.mark.parametrize(("options", "is_found"), [(("--no-ff",), True), (("--squash",), False)])
+def test_a_removal_is_found_in_the_message_of_its_commit(
+    options: tuple[str, ...], is_found: bool, published: Place, clone: Path, allot: Allot
+) -> None:
+    """A squash merge that drops the message leaves no trace of the ID of a removed file."""
+    words = ("stock", "remove", "eu-1/spare", "--operation-id", ID, "-o", "json")
+    stock = published.root / "clusters/eu-1/stocks/spare.yaml"
+    stock.write_text((stock.parent / "l4-whole.yaml").read_text().replace("name: l4-whole", "name: spare"))
+    published.merge()
+    git(clone, "pull", "-q")
+    first = push(allot, published.root, *words)
+    assert first.code == 0, first
+    assert json.loads(first.out)["files"] == [{"path": "clusters/eu-1/stocks/spare.yaml", "action": "Removed"}]
+    assert push(allot, clone, *words) == first
+    merge(published, *options)
+    repeated = push(allot, clone, *words)
+    assert (repeated == first) is is_found
+    if not is_found:
+        assert (repeated.code, "eu-1 has no Stock named 'spare'" in repeated.err) == (2, True)

@@ -131,7 +131,7 @@ def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def run(**values: Any) -> Any:
-        fields = {name: values.pop(name) for name in ChangeOptions._fields if name in values}
+        fields = {name: values.pop(name) for name in ChangeOptions._fields if name != "url"}
         place = fields["repo"]
         fields |= {"repo": None, "url": place} if isinstance(place, str) else {"url": None}
         options = ChangeOptions(**fields)
