@@ -14,11 +14,11 @@ from allotment.problems import AllotmentError
 
 if TYPE_CHECKING:
     from allotment.adapters.git.remote import Remote
-    from allotment.edits.change_set import ChangeSet
-    from allotment.edits.declarations import Declarations
+    from allotment.edits.operation_id import BuildChange
     from allotment.services.changes.change_target import BranchTarget, FolderTarget
 
 DEFAULT_TIMEOUT = 3600  # seconds
+Confirm = Callable[[], object]
 
 
 class ChangeOptions(NamedTuple):
@@ -162,24 +162,25 @@ def _check_options(options: ChangeOptions) -> None:
         check_operation_id(options.operation_id)
 
 
-def run_change(options: ChangeOptions, build: Callable[[Declarations], ChangeSet]) -> None:
+def run_change(options: ChangeOptions, build: BuildChange, confirm: Confirm | None = None) -> None:
     """Build a change from the declarations, print its difference and its plan, and apply it.
 
     If an earlier command has applied a change with the same operation ID, change nothing and print its result.
 
-    Raises InvalidChange, and changes nothing, if the change causes an error in the declarations.
+    `confirm` is called before the change is applied, and raises an exception to prevent it. Raises InvalidChange, and
+    changes nothing, if the change causes an error in the declarations.
     """
     if options.proposes and not options.is_dry_run:
         from allotment.cli.change_proposal import run_proposal
 
-        run_proposal(options, build)
+        run_proposal(options, build, confirm)
     elif options.pushes or options.url or options.proposes:
-        _push(options, build)
+        _push(options, build, confirm)
     else:
-        _change_folder(options, build)
+        _change_folder(options, build, confirm)
 
 
-def _push(options: ChangeOptions, build: Callable[[Declarations], ChangeSet]) -> None:
+def _push(options: ChangeOptions, build: BuildChange, confirm: Confirm | None) -> None:
     from allotment.cli.change_output import ChangeResult, print_result, review
     from allotment.services.changes.branch_change import BranchTaken
 
@@ -187,7 +188,7 @@ def _push(options: ChangeOptions, build: Callable[[Declarations], ChangeSet]) ->
     repeated = target.find_repeated(build) if options.operation_id else None
     if repeated is None:
         planned = target.plan(build(target.declarations))
-        if not review(planned, options):
+        if not review(planned, options, confirm):
             return
         try:
             pushed = target.push(planned.change_set)
@@ -202,7 +203,7 @@ def _push(options: ChangeOptions, build: Callable[[Declarations], ChangeSet]) ->
     print_result(options, ChangeResult.of_repeated(repeated, "Branch", options.operation_id))
 
 
-def _change_folder(options: ChangeOptions, build: Callable[[Declarations], ChangeSet]) -> None:
+def _change_folder(options: ChangeOptions, build: BuildChange, confirm: Confirm | None) -> None:
     from allotment.cli.change_output import ChangeResult, print_result, review
 
     target = _open_folder_target(options)
@@ -213,7 +214,7 @@ def _change_folder(options: ChangeOptions, build: Callable[[Declarations], Chang
         print_result(options, ChangeResult.of_repeated(repeated, "Commit" if options.commits else "Folder"))
         return
     planned = target.plan(build(target.declarations))
-    if review(planned, options):
+    if review(planned, options, confirm):
         target.write(planned)
         if options.commits:
             target.commit(planned.change_set)

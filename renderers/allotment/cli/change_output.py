@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import click
 
-from allotment.cli.change_options import ChangeOptions, InvalidChange
+from allotment.cli.change_options import ChangeOptions, Confirm, InvalidChange
 from allotment.cli.options import print_note
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.operation_id import name_operation_branch
@@ -47,8 +47,8 @@ class ChangeResult(NamedTuple):
         return cls(repeated.change_set, repeated.before, stage, branch, url, repeated.use.place)
 
 
-def review(planned: PlannedChange, options: ChangeOptions) -> bool:
-    """Print the difference and the plan of a change. Return whether there is something to apply."""
+def review(planned: PlannedChange, options: ChangeOptions, confirm: Confirm | None) -> bool:
+    """Print the difference and the plan of a change. Return whether there is something to apply, after `confirm`."""
     if planned.errors:
         lines = "\n".join(str(problem) for problem in planned.errors)
         raise InvalidChange(f"the change is invalid, so nothing was changed:\n{lines}")
@@ -59,7 +59,10 @@ def review(planned: PlannedChange, options: ChangeOptions) -> bool:
         _print_plan(planned)
     if is_empty or options.is_dry_run:
         print_result(options, ChangeResult(planned.change_set, planned.before, "None"))
-    return not (is_empty or options.is_dry_run)
+        return False
+    if confirm is not None:
+        confirm()
+    return True
 
 
 def _diff_lines(planned: PlannedChange) -> Iterator[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.change_options import ChangeOptions, open_branch_target
+from allotment.cli.change_options import ChangeOptions, Confirm, open_branch_target
 from allotment.cli.change_output import ChangeResult, Outcome, print_result, review
 from allotment.cli.change_wait import EXIT_STATUSES, ChangeWait
 from allotment.cli.comment_options import TOKEN_VARIABLE, read_token
@@ -15,13 +14,12 @@ from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
     from allotment.adapters.forge.forge import PullRequest
-    from allotment.edits.change_set import ChangeSet
-    from allotment.edits.declarations import Declarations
+    from allotment.edits.operation_id import BuildChange
     from allotment.services.changes.change_target import BranchTarget
     from allotment.services.changes.proposals import Proposal, Proposer
 
 
-def run_proposal(options: ChangeOptions, build: Callable[[Declarations], ChangeSet]) -> None:
+def run_proposal(options: ChangeOptions, build: BuildChange, confirm: Confirm | None) -> None:
     """Build a change, print its difference and its plan, and open a pull request for it."""
     from allotment.adapters.forge.forge import Forbidden, InvalidToken, NotFound
 
@@ -29,7 +27,7 @@ def run_proposal(options: ChangeOptions, build: Callable[[Declarations], ChangeS
     target = open_branch_target(options)
     proposer = create_proposer(options, target, token.secret)
     try:
-        _run(options, proposer, build)
+        _run(options, proposer, build, confirm)
     except (Forbidden, InvalidToken, NotFound) as error:
         raise OperationRefused(
             f"{error}: check the permissions of the token in {TOKEN_VARIABLE}, and spec.git.url of the platform,"
@@ -37,14 +35,14 @@ def run_proposal(options: ChangeOptions, build: Callable[[Declarations], ChangeS
         ) from None
 
 
-def _run(options: ChangeOptions, proposer: Proposer, build: Callable[[Declarations], ChangeSet]) -> None:
+def _run(options: ChangeOptions, proposer: Proposer, build: BuildChange, confirm: Confirm | None) -> None:
     target = proposer.target
     repeated = proposer.find_repeated(build) if options.operation_id else None
     if repeated is not None:
         _finish(options, proposer, proposer.complete(repeated))
         return
     planned = target.plan(build(target.declarations))
-    if review(planned, options):
+    if review(planned, options, confirm):
         proposal = proposer.propose(planned.change_set, build)
         result = ChangeResult(planned.change_set, planned.before, "PullRequest", proposal.pushed.branch)
         _finish(options, proposer, proposal, result)
