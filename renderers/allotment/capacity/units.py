@@ -24,6 +24,7 @@ from allotment.declared.values import GIBI, MEBI
 GPU = "nvidia.com/gpu"
 SHARED_GPU = "nvidia.com/gpu.shared"  # time-slicing and MPS: the device plugin's name for a shared nvidia.com/gpu
 DRA_GPU = "gpu.allotment.dev/gpu"  # extended resources of Allotment's own DeviceClasses
+_MIG_MEMORY = re.compile(r"\.([0-9]{1,6})gb")
 _DRA_MIG = "gpu.allotment.dev/mig-"
 MIG_SLICES = 7  # compute slices of a MIG-capable GPU; a 1g profile has one of them
 
@@ -98,7 +99,7 @@ def memory_per_device(spec: GPUSpecSpec) -> int:
     if (limit := gpu_memory_limit(spec)) is not None:
         return limit
     profile = mig_profile(spec)
-    memory = re.search(r"\.(\d+)gb", profile) if profile is not None else None
+    memory = _MIG_MEMORY.search(profile) if profile is not None else None
     return int(memory[1]) * GIBI if memory is not None else spec.gpu.memory
 
 

@@ -40,6 +40,11 @@ class ChangeOptions(NamedTuple):
     url: str | None = None
     forge_api: str | None = None
 
+    @property
+    def changes_folder(self) -> bool:
+        """Whether the command changes the folder, and not the target branch at the remote."""
+        return not (self.pushes or self.proposes or self.url)
+
 
 class InvalidChange(AllotmentError):
     """The declarations would be invalid after the change."""
@@ -174,10 +179,10 @@ def run_change(options: ChangeOptions, build: BuildChange, confirm: Confirm | No
         from allotment.cli.change_proposal import run_proposal
 
         run_proposal(options, build, confirm)
-    elif options.pushes or options.url or options.proposes:
-        _push(options, build, confirm)
-    else:
+    elif options.changes_folder:
         _change_folder(options, build, confirm)
+    else:
+        _push(options, build, confirm)
 
 
 def _push(options: ChangeOptions, build: BuildChange, confirm: Confirm | None) -> None:
@@ -231,6 +236,15 @@ def _open_folder_target(options: ChangeOptions) -> FolderTarget:
 
     root = find_repository(options.repo)
     return FolderTarget(root, _choose_day, create_cache_opener(root, "-plan"), options.operation_id)
+
+
+def find_change_root(options: ChangeOptions) -> Path:
+    """Return the folder of the repository, or of its clone if the options name a URL. The clone may not exist yet."""
+    if options.url is None:
+        return find_repository(options.repo)
+    from allotment.services.changes.remote_clone import name_clone_folder
+
+    return name_clone_folder(options.url)
 
 
 def open_branch_target(options: ChangeOptions) -> BranchTarget:

@@ -89,7 +89,7 @@ def deprecate_versions(declarations: Declarations, name: str, version: str = "",
 
 def version_of_tag(tag: str) -> str:
     """Return the name of a version for a tag: the tag without a `v` before a digit. Raises OperationRefused."""
-    version = tag[1:] if re.match("v[0-9]", tag) else tag
+    version = tag[1:] if tag[:1] == "v" and tag[1:2].isdecimal() else tag
     if not _VERSION_NAME.fullmatch(version):
         raise OperationRefused(
             f"tag {quote_value(tag)} is no name of a version, which has at most 32 characters: add --version NAME"

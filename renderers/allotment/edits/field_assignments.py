@@ -19,6 +19,7 @@ from allotment.edits.declarations import Declarations
 from allotment.problems import OperationRefused, quote_value
 
 _ASSIGNMENT = re.compile(r"(?P<path>[^=+-][^=]*?)(?P<operator>\+=|=)(?P<value>.*)", re.DOTALL)
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _REMOVAL = re.compile(r"(?P<path>[^=]+)-")
 _FORMAT = "write FIELD=VALUE, FIELD+=ITEM for a list, or FIELD- to remove a field"
 _ALIASES = {
@@ -115,7 +116,7 @@ def _parse_value(field_type: FieldType, text: str, path: tuple[str, ...]) -> Any
     if field_type.annotation is bool:
         return text == "true"
     if not field_type.is_group:
-        reads_number = field_type.annotation is int and re.fullmatch(r"-?(?:0|[1-9][0-9]{0,17})", text)
+        reads_number = field_type.annotation is int and _INTEGER.fullmatch(text)
         return int(text) if reads_number else text
     document = documents.read(f"value: {text}\n".encode())
     if document.value is None or document.findings or not isinstance(document.value["value"], (dict, list)):

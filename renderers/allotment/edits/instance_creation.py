@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -202,5 +201,7 @@ class _InstanceBuilder:
 def _version_key(version: str) -> tuple[list[tuple[bool, int, str]], bool, str]:
     """Return a sort key that compares numbers as numbers. A version with a suffix, such as -rc1, precedes its release."""
     release, dash, suffix = version.removeprefix("v").partition("-")
-    parts = [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"[._]", release)]
+    parts = [
+        (part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in release.replace("_", ".").split(".")
+    ]
     return parts, not dash, suffix

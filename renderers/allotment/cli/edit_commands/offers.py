@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from allotment.cli.options import choose_day, create_cache_opener, find_repository
+from allotment.cli.change_options import find_change_root
+from allotment.cli.options import choose_day, create_cache_opener
 
 if TYPE_CHECKING:
     from allotment.cli.change_options import ChangeOptions
@@ -31,7 +32,7 @@ class OfferReader:
 
         assert self._declarations is not None
         if tenant not in self._offers:
-            opener = create_cache_opener(find_repository(self._options.repo), "-offers")
+            opener = create_cache_opener(find_change_root(self._options), "-offers")
             self._offers[tenant] = compute_tenant_offers(
                 self._declarations, tenant, lambda source: choose_day(source, None), opener
             )

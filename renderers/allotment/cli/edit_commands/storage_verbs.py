@@ -128,11 +128,12 @@ def delete(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
     from allotment.services.changes.merged_files import read_merged_versions
 
     storages = [require_resource_name(target, _EXAMPLE) for target in targets]
-    root = find_repository(options.repo)
 
     def build(declarations: Any) -> Any:
         def read_merged(path: str) -> list[bytes | None]:
-            return [declarations.read(path)] if options.pushes else read_merged_versions(root, path)
+            if options.changes_folder:
+                return read_merged_versions(find_repository(options.repo), path)
+            return [declarations.read(path)]
 
         return delete_storages(declarations, storages, read_merged)
 

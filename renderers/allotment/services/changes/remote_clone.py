@@ -23,6 +23,11 @@ def is_repository_url(text: str) -> bool:
     return _URL.fullmatch(text) is not None
 
 
+def name_clone_folder(url: str) -> Path:
+    """Return the folder of the clone of a URL. The folder may not exist yet."""
+    return cache_folder() / f"clone-{hashlib.sha256(url.encode()).hexdigest()[:24]}.git"
+
+
 def open_remote_clone(url: str) -> tuple[Path, Remote]:
     """Return the folder of the clone of a URL, and the remote `origin` with this URL. Creates the clone if necessary.
 
@@ -34,7 +39,7 @@ def open_remote_clone(url: str) -> tuple[Path, Remote]:
             "the URL contains a password, which other users of this computer can read: remove it, and give the password to"
             " a credential helper of Git"
         )
-    folder = cache_folder() / f"clone-{hashlib.sha256(url.encode()).hexdigest()[:24]}.git"
+    folder = name_clone_folder(url)
     if not folder.exists():
         _create_clone(folder, url)
     repository = Repository(folder)
