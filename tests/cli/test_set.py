@@ -107,3 +107,21 @@ def test_a_deletion_removes_the_file_of_the_instance(published: Place, allot: Al
     result = allot("instance", "delete", "solo-ada/webui", "--commit", "--repo", published.root)
     assert result.code == 0, result
     assert git(published.root, "show", "--name-status", "--format=%s", "HEAD") == f"Delete solo-ada/webui\n\nD\t{PATH}"
+
+
+def test_a_change_that_is_in_the_folder_already_is_committed(published: Place, allot: Allot) -> None:
+    assert allot("instance", "stop", "solo-ada/webui", "--repo", published.root).code == 0
+    result = allot("instance", "stop", "solo-ada/webui", "--commit", "--repo", published.root)
+    assert (result.code, "\n+  state: Stopped\n" in result.out) == (0, True), result
+    assert git(published.root, "show", "--name-only", "--format=%s", "HEAD").split("\n\n") == [
+        "Stop solo-ada/webui",
+        PATH,
+    ]
+    assert git(published.root, "status", "--short") == ""
+
+
+def test_a_commit_needs_a_branch_and_changes_nothing_without(published: Place, allot: Allot) -> None:
+    git(published.root, "checkout", "-q", "--detach")
+    result = allot("instance", "stop", "solo-ada/webui", "--commit", "--repo", published.root)
+    assert (result.code, result.err) == (2, "allot: no branch is checked out: run `git switch BRANCH` first\n")
+    assert git(published.root, "status", "--short") == ""

@@ -116,7 +116,7 @@ def _describe(result: ChangeResult) -> str:
         case "None":
             return f"{count} would change; without --dry-run, the command writes them"
         case "Folder":
-            return f"{title}: {count} changed. Add --commit to commit them, or --push to propose them."
+            return f"{title}: {count} changed. With --commit, the command also commits; with --pr, it opens a pull request."
         case "Commit":
             return f"{title}: {count} committed. Run `git push`, and open a pull request."
         case "Branch":

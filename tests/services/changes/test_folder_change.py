@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -58,3 +59,22 @@ def test_no_file_is_written_through_a_symbolic_link(published: Place, change: Fo
     ):
         with pytest.raises(OperationRefused, match=f"^{message}"):
             change.check({path: b"new\n"})
+
+
+def test_a_failure_at_the_second_file_restores_the_first(
+    published: Place, change: FolderChange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(published.root)
+    replace, calls = os.replace, list[Path]()
+
+    def fail_at_second(source: Path, target: Path) -> None:
+        calls.append(target)
+        if [path.name for path in calls if path.suffix == ".yaml"] == ["new.yaml", "tenant.yaml"]:
+            calls.clear()
+            raise OSError(28, "No space left on device", str(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail_at_second)
+    with pytest.raises(OperationRefused, match=r"tenant\.yaml can't be written: No space left on device"):
+        change.write({NEW: b"new\n", OLD: b"x"}, {NEW: None, OLD: (published.root / OLD).read_bytes()})
+    assert contents(published.root) == before

@@ -11,14 +11,21 @@ from allotment.problems import OperationRefused
 _MAX_OUTPUT = 400  # characters of Git's output
 
 
+def require_branch(repository: Repository) -> None:
+    """Raise OperationRefused if no branch is checked out, or if the branch has no commit yet."""
+    if repository.git.run("symbolic_ref", "--quiet", "HEAD", settings=READ_SETTINGS).exit_code:
+        raise OperationRefused("no branch is checked out: run `git switch BRANCH` first")
+    if not repository.has_commits():
+        raise OperationRefused("the branch has no commit yet: commit the repository with git first")
+
+
 def advance_branch(repository: Repository, head: str, commit: str, paths: Sequence[str]) -> None:
     """Move the checked-out branch from `head` to `commit`, and update the index entries of `paths`.
 
     The entries of all other files stay. Raises OperationRefused, and moves nothing, if no branch is checked out, if
     another process is writing the index, or if the branch no longer points at `head`.
     """
-    if repository.git.run("symbolic_ref", "--quiet", "HEAD", settings=READ_SETTINGS).exit_code:
-        raise OperationRefused("no branch is checked out: run `git switch BRANCH` first")
+    require_branch(repository)
     lock = repository.git.work_tree_data / "index.lock"
     if lock.exists():
         raise OperationRefused(

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.folder_source import FolderSource
+from allotment.adapters.git.checkout import require_branch
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
@@ -74,27 +75,37 @@ class FolderTarget:
         self._change = FolderChange(root, self.repository)
         self.declarations = open_declarations(self._source)
 
-    def plan(self, change_set: ChangeSet) -> PlannedChange:
-        """Return the effects of a change of the folder."""
-        before = {path: self.declarations.read(path) for path in change_set.files}
+    def plan(self, change_set: ChangeSet, *, commits: bool = False) -> PlannedChange:
+        """Return the effects of a change of the folder.
+
+        With `commits`, the change is compared with HEAD, because its commit leaves all other uncommitted files out. So the
+        change also has the files that an earlier command wrote to the folder. Raises OperationRefused if no branch is
+        checked out then.
+        """
+        former = open_declarations(self._open_head()) if commits else self.declarations
+        before = {path: former.read(path) for path in change_set.files}
         changed = _finish(change_set, before, self._operation_id)
         self._change.check(changed.files)
         if not self.repository.has_commits():
             return PlannedChange(changed, before, None, self._find_errors(changed))
-        commit = self.repository.resolve_named_commit("HEAD")
         plan = plan_files(
             self._root,
-            commit,
+            self.repository.resolve_named_commit("HEAD"),
             changed.files,
             self._choose_day(self._source),
-            with_folder=bool(uncommitted_files(self._root)),
+            with_folder=not commits and bool(uncommitted_files(self._root)),
             open_cache=self._open_cache,
         )
         return PlannedChange(changed, before, plan, plan.errors)
 
     def write(self, planned: PlannedChange) -> None:
         """Write the files of a planned change."""
-        self._change.write(planned.change_set.files, planned.before)
+        files = planned.change_set.files
+        self._change.write(files, {path: self.declarations.read(path) for path in files})
+
+    def _open_head(self) -> CommitSource:
+        require_branch(self.repository)
+        return CommitSource(self._root, "HEAD", self.repository)
 
     def commit(self, change_set: ChangeSet) -> str:
         """Commit the written files of a change on the checked-out branch, and return the commit."""

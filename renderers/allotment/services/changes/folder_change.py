@@ -45,16 +45,16 @@ class FolderChange:
             )
 
     def write(self, files: Mapping[str, bytes | None], before: Mapping[str, bytes | None]) -> None:
-        """Write all files. If one can't be written, or no longer has its content in `before`, raise OperationRefused.
+        """Write all files. Raise OperationRefused if a file can't be written, or no longer has its content in `before`.
 
-        No file is written then. If the process is killed, the next command may change the files again, because the record
-        has their new contents.
+        All files have their former contents then. If the process is killed, the next command may change the files again,
+        because the record has their new contents.
         """
         with self._lock():
             for path in files:
                 if self._read(path) != before[path]:
                     raise OperationRefused(f"{path} has changed meanwhile: run the command again")
-            self._replace(files)
+            self._replace(files, before)
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -66,25 +66,34 @@ class FolderChange:
         finally:
             os.close(folder)
 
-    def _replace(self, files: Mapping[str, bytes | None]) -> None:
+    def _replace(self, files: Mapping[str, bytes | None], before: Mapping[str, bytes | None]) -> None:
         record = self._read_record() | {path: _hash(data) for path, data in files.items()}
-        staged: dict[Path, Path] = {}
+        staged: dict[str, Path] = {}
+        replaced: list[str] = []
         try:
             for path, data in files.items():
                 if data is not None:
-                    target = self._root / path
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    staged[target] = stage_file(target, data)
+                    (self._root / path).parent.mkdir(parents=True, exist_ok=True)
+                    staged[path] = stage_file(self._root / path, data)
             self._write_record(record)
-            for target, temporary in staged.items():
-                os.replace(temporary, target)
-            for path, data in files.items():
-                if data is None:
+            for path in files:
+                if path in staged:
+                    os.replace(staged[path], self._root / path)
+                else:
                     (self._root / path).unlink(missing_ok=True)
+                replaced.append(path)
         except OSError as error:
             for temporary in staged.values():
                 temporary.unlink(missing_ok=True)
+            for path in replaced:
+                self._restore(path, before[path])
             raise OperationRefused(f"{error.filename} can't be written: {error.strerror}") from None
+
+    def _restore(self, path: str, data: bytes | None) -> None:
+        if data is None:
+            (self._root / path).unlink(missing_ok=True)
+        else:
+            write_file(self._root / path, data)
 
     def commit(self, change_set: ChangeSet, operation_id: str = "") -> str:
         """Commit the files of a change that is written to the folder, on the current branch, and return the commit.
@@ -98,9 +107,9 @@ class FolderChange:
         message = CommitMessage(write_message(change_set.title, operation_id), self._repository.committer())
         commit = write_commit(self._repository, [head], changes, message)
         advance_branch(self._repository, head, commit, list(changes))
-        self._write_record(
-            {path: digest for path, digest in self._read_record().items() if path not in change_set.files}
-        )
+        with self._lock():
+            record = self._read_record()
+            self._write_record({path: digest for path, digest in record.items() if path not in change_set.files})
         return commit
 
     def _check_place(self, path: str) -> None:
