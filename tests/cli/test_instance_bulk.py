@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -168,3 +169,12 @@ def test_a_selector_that_selects_nothing_is_refused(
 )
 def test_a_wrong_call_is_a_usage_error(words: tuple[str, ...], problem: str, published: Place, allot: Allot) -> None:
     assert refuse(published, run(published, allot, *words))[-1].endswith(problem)
+
+
+def test_a_restart_by_selector_leaves_out_stopped_instances(published: Place, allot: Allot) -> None:
+    result = allot("instance", "restart", "--tenant", "ml-orbit", "--dry-run", "-o", "json", "--repo", published.root)
+    assert result.code == 0, result
+    resources = json.loads(result.out)["resources"]
+    assert resources
+    assert "GPUInstance ml-orbit/pretrain" not in resources
+    assert allot("instance", "restart", "ml-orbit/pretrain", "--dry-run", "--repo", published.root).code == 2

@@ -125,3 +125,39 @@ def test_a_commit_needs_a_branch_and_changes_nothing_without(published: Place, a
     result = allot("instance", "stop", "solo-ada/webui", "--commit", "--repo", published.root)
     assert (result.code, result.err) == (2, "allot: no branch is checked out: run `git switch BRANCH` first\n")
     assert git(published.root, "status", "--short") == ""
+
+
+def test_what_the_same_command_wrote_to_the_folder_is_committed(published: Place, allot: Allot) -> None:
+    for words in (
+        ("instance", "create", "solo-ada/other", "--cluster", "eu-1", "--gpu-spec", "l4-quarter", "--app", "comfyui"),
+        ("instance", "restart", "solo-ada/webui"),
+        ("instance", "delete", "solo-ada/webui"),
+    ):
+        for more in ((), ("--commit",)):
+            result = (
+                allot(*words, "--no-input", *more, "--repo", published.root)
+                if "create" in words
+                else allot(*words, *more, "--repo", published.root)
+            )
+            assert result.code == 0, result
+        assert git(published.root, "status", "--short") == ""
+    assert git(published.root, "log", "-3", "--format=%s").splitlines() == [
+        "Delete solo-ada/webui",
+        "Restart solo-ada/webui",
+        "Create instance solo-ada/other",
+    ]
+    assert "+  restarts: 1" in git(published.root, "show", "HEAD~")
+
+
+def test_a_commit_has_the_other_edits_of_the_folder_too(published: Place, allot: Allot) -> None:
+    assert allot("set", TARGET, "displayName=UI", "--repo", published.root).code == 0
+    assert allot("instance", "stop", "solo-ada/webui", "--commit", "--repo", published.root).code == 0
+    committed = git(published.root, "show", f"HEAD:{PATH}")
+    assert "displayName: UI" in committed
+    assert "state: Stopped" in committed
+
+
+def test_changes_of_access_and_approvals_are_shown(published: Place, allot: Allot) -> None:
+    result = allot("set", "Members/solo-ada", "users.ada.role=Member", "--dry-run", "--repo", published.root)
+    assert result.code == 0, result
+    assert "⚠ Approvals\n  tenants/solo-ada/members.yaml: " in result.out

@@ -40,3 +40,11 @@ def test_the_guide_has_the_same_table() -> None:
     page = (PROJECT / "docs/guides/verbs.md").read_text(encoding="utf-8")
     rows = ROW.findall(page.partition("## Verbs of other command lines")[2])
     assert {tuple(re.findall(r"`([a-z-]+)`", verbs)): answer for verbs, answer in rows} == VERB_HINTS
+
+
+def test_a_verb_below_a_kind_is_answered_too(allot: Allot) -> None:
+    result = allot("instance", "resize", "solo-ada/webui")
+    assert result.code == 2
+    assert result.err.splitlines()[-1] == f"Error: allot instance has no command 'resize': {HINTS_BY_VERB['resize']}"
+    result = allot("storage", "creat", "solo-ada/more")
+    assert result.err.splitlines()[-1] == "Error: allot storage has no command 'creat'; did you mean 'create'?"

@@ -79,7 +79,7 @@ spec:
         (
             "solo-ada",
             NewMember("ada", "Viewer"),
-            "solo-ada has a user 'ada' already, with the role Admin: change it by `allot set Members/solo-ada users.ada.role=Viewer`",
+            "solo-ada has a user 'ada' already, with the role Admin: change its fields by `allot set`, such as `allot set Members/solo-ada users.ada.role=Viewer`",
         ),
     ],
 )

@@ -11,6 +11,7 @@ import click
 from allotment.adapters.folder_source import FolderSource, write_file
 from allotment.cli.completers import complete_add_ons, complete_ready_made_add_ons
 from allotment.cli.options import find_repository, find_sample_folder, output_option, print_note, repository_option
+from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 SHORT_COMMIT_LENGTH = 12  # a table shows this many digits of a commit's hash
 
 
-@click.group()
+@click.group(cls=SubcommandGroup)
 def command() -> None:
     """Show the programs that clusters run beside Allotment, add a program, and pin it to another version.
 

@@ -9,6 +9,7 @@ import click
 from allotment.cli.app_list import list_all
 from allotment.cli.change_options import ChangeOptions, change_options, run_change
 from allotment.cli.completers import complete_apps, complete_catalog_apps
+from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _IMAGE_OPTIONS = {
 }
 
 
-@click.group()
+@click.group(cls=SubcommandGroup)
 def command() -> None:
     """Offer apps to tenants: add an app, pin a new version of its image, and deprecate a version.
 

@@ -218,7 +218,8 @@ def _change_folder(options: ChangeOptions, build: BuildChange, confirm: Confirm 
             target.commit(repeated.change_set)
         print_result(options, ChangeResult.of_repeated(repeated, "Commit" if options.commits else "Folder"))
         return
-    planned = target.plan(build(target.declarations), commits=options.commits)
+    change_set = target.build_for_commit(build) if options.commits else build(target.declarations)
+    planned = target.plan(change_set, commits=options.commits)
     if review(planned, options, confirm):
         target.write(planned)
         if options.commits:

@@ -18,6 +18,7 @@ from allotment.cli.edit_commands.instance_targets import FindTargets, target_opt
 from allotment.cli.lists import instance_list
 from allotment.cli.lists.show import show_instance
 from allotment.cli.options import find_repository, open_source, output_option, repository_option
+from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from allotment.services.access.addresses import InstanceAddresses, PortAddress, SshAddress
 
 
-@click.group()
+@click.group(cls=SubcommandGroup)
 def command() -> None:
     """List, create, start, stop, restart, delete and open instances.
 
@@ -79,7 +80,7 @@ def stop(*, find_targets: FindTargets, options: ChangeOptions) -> None:
 def restart(*, find_targets: FindTargets, options: ChangeOptions) -> None:
     """Restart running instances: the merge replaces their pods. Their disks are erased, and their storages stay.
 
-    The command raises the number in spec.restarts of each instance.
+    The command raises the number in spec.restarts of each instance. Without --state, selectors select running instances.
 
     \b
     Examples:
@@ -88,7 +89,7 @@ def restart(*, find_targets: FindTargets, options: ChangeOptions) -> None:
     """
     from allotment.edits.instance_edits import restart_instances
 
-    run_change(options, lambda declarations: restart_instances(declarations, find_targets(declarations)))
+    run_change(options, lambda declarations: restart_instances(declarations, find_targets(declarations, ("Running",))))
 
 
 @command.command("delete")

@@ -6,9 +6,10 @@ import click
 
 from allotment.cli.edit_commands import member_verbs
 from allotment.cli.lists import member_list
+from allotment.cli.subcommand_group import SubcommandGroup
 
 
-@click.group()
+@click.group(cls=SubcommandGroup)
 def command() -> None:
     """List, add and remove the members of tenants.
 

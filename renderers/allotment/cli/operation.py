@@ -11,6 +11,7 @@ import click
 from allotment.cli.change_options import ChangeOptions, forge_api_option, open_branch_target, place_option
 from allotment.cli.comment_options import TOKEN_VARIABLE
 from allotment.cli.options import output_option
+from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import escape_unprintable, quote_value
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _PLACES = {
 }
 
 
-@click.group()
+@click.group(cls=SubcommandGroup)
 def command() -> None:
     """Show changes by their operation IDs.
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from allotment.cli.options import find_repository, output_option, repository_option
+from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.declared.forges import FORGES
 from allotment.problems import OperationRefused
 
 
-@click.group()
+@click.group(cls=SubcommandGroup)
 def command() -> None:
     """Write the file of code owners for the forge.
 

@@ -6,9 +6,10 @@ import click
 
 from allotment.cli.edit_commands import spec_verbs
 from allotment.cli.lists import spec_list
+from allotment.cli.subcommand_group import SubcommandGroup
 
 
-@click.group()
+@click.group(cls=SubcommandGroup)
 def command() -> None:
     """List and add GPUSpecs, set their prices, and deprecate, retire and activate them.
 

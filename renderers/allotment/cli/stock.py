@@ -28,6 +28,7 @@ from allotment.cli.status_options import (
     open_clone,
     print_declared_commit,
 )
+from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import pluralize
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from allotment.services.status_view.status_view import StatusView
 
 
-@click.group()
+@click.group(cls=SubcommandGroup)
 def command() -> None:
     """Show the units, warm placeholders and cold start times of stocks, find free units, and add and remove stocks.
 

@@ -20,6 +20,7 @@ from allotment.cli.lists import storage_list
 from allotment.cli.lists.show import show_storage
 from allotment.cli.options import find_repository, is_quiet, open_source, output_option
 from allotment.cli.pod_access_options import kubeconfig_options, open_kubeconfig
+from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _REMOTE = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+):(.*)", re.DOTALL)
 
 
-@click.group()
+@click.group(cls=SubcommandGroup)
 def command() -> None:
     """List, create, change and delete storages, and copy files between this computer and a storage.
 

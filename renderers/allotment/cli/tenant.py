@@ -6,9 +6,10 @@ import click
 
 from allotment.cli.edit_commands import tenant_verbs
 from allotment.cli.lists import tenant_list
+from allotment.cli.subcommand_group import SubcommandGroup
 
 
-@click.group()
+@click.group(cls=SubcommandGroup)
 def command() -> None:
     """List, create, suspend, resume and retire tenants.
 

@@ -64,7 +64,7 @@ def add_member(declarations: Declarations, tenant: str, member: NewMember) -> Ch
             key = f"{member.list_name}.{member.name}"
             raise OperationRefused(
                 f"{tenant} has a {_noun(member.is_group)} {quote_value(member.name)} already, with the role {existing.role}:"
-                f" change it by `allot set Members/{tenant} {key}.role={member.role}`"
+                f" change its fields by `allot set`, such as `allot set Members/{tenant} {key}.role={member.role}`"
             )
         edit = AddItem(("spec", member.list_name), member.fields)
         data = check_declaration(path, edit_document(declared.data, Members, [edit]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -19,8 +19,18 @@ from allotment.cli.edit_commands.arguments import require_resource_name
 if TYPE_CHECKING:
     from allotment.edits.declarations import Declarations
 
-# Returns the tenant and the name of each instance.
-FindTargets = Callable[["Declarations"], list[tuple[str, str]]]
+
+class FindTargets(Protocol):
+    """Finds the instances that the user named or selected."""
+
+    def __call__(self, declarations: Declarations, default_states: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+        """Return the tenant and the name of each instance.
+
+        If the user selects without --state, only instances in `default_states` are selected; empty for all states.
+        """
+        ...
+
+
 _STATES = ("Running", "Stopped")
 
 
@@ -52,7 +62,11 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
         if not targets and not has_selector:
             raise click.UsageError("name the instances as TENANT/NAME, or select them by --tenant, -l or --all")
         names = [require_resource_name(target) for target in targets]
-        return command(find_targets=lambda declarations: names or _select(declarations, selectors), **values)
+
+        def find_targets(declarations: Declarations, default_states: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+            return names or _select(declarations, selectors | {"states": states or default_states})
+
+        return command(find_targets=find_targets, **values)
 
     for option in (
         click.option("--all", "selects_all", is_flag=True, help="Select the instances of all tenants."),

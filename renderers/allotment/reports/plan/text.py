@@ -38,10 +38,10 @@ def plan_lines(plan: ChangePlan, *, diffs: bool, width: int | None = None) -> It
 
 
 def effect_lines(plan: ChangePlan, *, width: int | None = None) -> Iterator[Line]:
-    """Yield the effects of a plan: its summary, warnings, losses and tables, without commits, files and diffs."""
+    """Yield the effects of a plan: its summary, warnings, notable changes and tables, without commits, files and diffs."""
     yield from _fit_lines(width, [Line(plan.summary, "warn" if plan.destructions else "good")])
     yield from _fit_lines(width, (Line(f"  {problem}", "warn") for problem in plan.problems if problem.warning))
-    yield from _fit_lines(width, _loss_lines(plan))
+    yield from _fit_lines(width, _notable_lines(plan))
     for table in plan_tables(plan):
         yield Line("")
         yield from table_lines(table, width)
@@ -68,6 +68,11 @@ def _head_lines(plan: ChangePlan) -> Iterator[Line]:
             "dim",
         )
     yield from (Line(f"  not checked: {words}", "dim") for words in plan.skipped_checks)
+    yield from _notable_lines(plan)
+
+
+def _notable_lines(plan: ChangePlan) -> Iterator[Line]:
+    """Yield the losses, and the changes that each reader must see, such as those of access and approvals."""
     yield from _loss_lines(plan)
     for title, declared_changes in decisive_changes(plan):
         yield from (Line(""), Line(f"⚠ {title}", "title"))

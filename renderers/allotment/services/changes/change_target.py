@@ -98,6 +98,20 @@ class FolderTarget:
         )
         return PlannedChange(changed, before, plan, plan.errors)
 
+    def build_for_commit(self, build: BuildChange) -> ChangeSet:
+        """Return the change of HEAD if the folder has at most this change, and otherwise the change of the folder.
+
+        So a command with `--commit` commits the files that the same command wrote to the folder before.
+        """
+        head = open_declarations(self._open_head())
+        try:
+            change_set = build(head)
+        except OperationRefused:
+            return build(self.declarations)
+        read = self.declarations.read
+        is_whole = all(read(path) in (head.read(path), data) for path, data in change_set.files.items())
+        return change_set if is_whole else build(self.declarations)
+
     def write(self, planned: PlannedChange) -> None:
         """Write the files of a planned change."""
         files = planned.change_set.files
