@@ -161,3 +161,55 @@ def test_changes_of_access_and_approvals_are_shown(published: Place, allot: Allo
     result = allot("set", "Members/solo-ada", "users.ada.role=Member", "--dry-run", "--repo", published.root)
     assert result.code == 0, result
     assert "⚠ Approvals\n  tenants/solo-ada/members.yaml: " in result.out
+
+
+def test_staged_ignored_and_hidden_changes_are_not_touched(published: Place, allot: Allot) -> None:
+    file = published.root / PATH
+    original, foreign = file.read_text(), file.read_text().replace("spec:\n", "spec:\n  displayName: mine\n")
+
+    def refuses() -> bool:
+        result = allot("instance", "stop", "solo-ada/webui", "--commit", "--repo", published.root)
+        return result.code == 2 and f"1 file with uncommitted changes: {PATH}" in result.err
+
+    file.write_text(foreign)
+    git(published.root, "add", PATH)
+    file.write_text(original)
+    assert refuses()
+    assert "displayName: mine" in git(published.root, "diff", "--cached")
+    git(published.root, "reset", "-q")
+    git(published.root, "update-index", "--skip-worktree", PATH)
+    file.write_text(foreign)
+    assert refuses()
+    ignored = file.with_name("scratch.yaml")
+    ignored.write_text(original.replace("name: webui", "name: scratch"))
+    (published.root / ".git/info/exclude").write_text("scratch.yaml\n")
+    assert allot("instance", "delete", "solo-ada/scratch", "--repo", published.root).code == 2
+    assert ignored.exists()
+
+
+def test_a_staged_edit_of_a_command_is_committed(published: Place, allot: Allot) -> None:
+    assert allot("instance", "stop", "solo-ada/webui", "--repo", published.root).code == 0
+    git(published.root, "add", PATH)
+    assert allot("instance", "stop", "solo-ada/webui", "--commit", "--repo", published.root).code == 0
+    assert git(published.root, "status", "--short") == ""
+
+
+def test_a_commit_keeps_the_mode_of_a_file(published: Place, allot: Allot) -> None:
+    (published.root / PATH).chmod(0o755)
+    git(published.root, "-c", "user.name=ada", "-c", "user.email=ada@example", "commit", "-qam", "Mode")
+    assert allot("instance", "stop", "solo-ada/webui", "--commit", "--repo", published.root).code == 0
+    assert git(published.root, "status", "--short") == ""
+    assert git(published.root, "ls-tree", "HEAD", PATH).startswith("100755")
+
+
+def test_a_commit_does_not_hide_an_edit_that_it_would_revert(published: Place, allot: Allot) -> None:
+    assert allot("set", TARGET, "displayName=UI", "--repo", published.root).code == 0
+    result = allot("set", TARGET, "displayName-", "--commit", "--repo", published.root)
+    assert (result.code, f"{PATH} has uncommitted changes of an earlier command" in result.err) == (2, True), result
+
+
+def test_text_that_is_not_utf_8_and_a_second_value_are_refused(published: Place, allot: Allot) -> None:
+    for assignment in ("displayName=\udcff", "container.env+={name: A, value: b}\nmore: {name: B}"):
+        result = allot("set", TARGET, assignment, "--repo", published.root)
+        assert result.code == 2, result
+    assert git(published.root, "status", "--short") == ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from allotment.cli.options import Period, choose_day, create_cache_opener, find_repository, output_option
-from allotment.problems import AllotmentError
+from allotment.problems import AllotmentError, quote_value
 
 if TYPE_CHECKING:
     from allotment.adapters.git.remote import Remote
@@ -136,6 +136,7 @@ def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def run(**values: Any) -> Any:
+        _check_texts(values)
         fields = {name: values.pop(name) for name in ChangeOptions._fields if name != "url"}
         place = fields["repo"]
         fields |= {"repo": None, "url": place} if isinstance(place, str) else {"url": None}
@@ -146,6 +147,22 @@ def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in _DECORATORS:
         run = option(run)
     return run
+
+
+def _check_texts(values: dict[str, Any]) -> None:
+    """Raise UsageError if an argument or an option has bytes that are not UTF-8: Git and YAML can't store them."""
+    for value in values.values():
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str) and not _is_utf8(text):
+                raise click.UsageError(f"{quote_value(text)} is not UTF-8: write another text")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_options(options: ChangeOptions) -> None:

@@ -119,8 +119,9 @@ def _parse_value(field_type: FieldType, text: str, path: tuple[str, ...]) -> Any
         reads_number = field_type.annotation is int and _INTEGER.fullmatch(text)
         return int(text) if reads_number else text
     document = documents.read(f"value: {text}\n".encode())
-    if document.value is None or document.findings or not isinstance(document.value["value"], (dict, list)):
+    value = document.value.get("value") if document.value is not None and len(document.value) == 1 else None
+    if document.findings or not isinstance(value, (dict, list)):
         raise OperationRefused(
             f"{'.'.join(path)} can't be {quote_value(text)}: write a list or a mapping in YAML, such as {{name: models}}"
         )
-    return document.value["value"]
+    return value

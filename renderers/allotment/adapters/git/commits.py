@@ -7,13 +7,14 @@ No local ref points at a new commit. Git's maintenance later removes the commits
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.git.commands import QUIET_SETTINGS
 from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused
 
+FILE_MODE, EXECUTABLE_MODE = "100644", "100755"
 NULL_COMMIT = "0" * 40
 _TEMPORARY_AUTHOR = b"allot <> 0 +0000"
 _MAX_OUTPUT = 800  # characters of Git's output
@@ -32,6 +33,8 @@ def write_commit(
     changes: Mapping[str, bytes | str | None],
     message: CommitMessage,
     base: str = "",
+    *,
+    keeps_modes: bool = False,
 ) -> str:
     """Write a new commit and return its id. The commit has the files of its first parent with `changes` applied.
 
@@ -41,6 +44,8 @@ def write_commit(
     With `base`, the commit has the files of the commit `base` with `changes` applied, and the files of the first parent
     are not used. If `base` is NULL_COMMIT, `changes` are applied to an empty tree.
 
+    With `keeps_modes`, a changed file that is executable in the first parent stays executable.
+
     The commit is signed if Git is configured to sign commits.
     Raises OperationRefused if Git has no identity to commit with, or if a blob is missing.
     """
@@ -49,8 +54,16 @@ def write_commit(
     if base:
         tree = repository.tree_of(base, "") if base != NULL_COMMIT else None
         start = b'M 040000 %s ""\n' % tree.encode("ascii") if tree else b"deleteall\n"
-    commit = _import_commit(repository, b"".join(_fast_import_stream(parents, changes, message, committer, start)))
+    executable = _find_executable(repository, parents[0], changes) if keeps_modes else frozenset()
+    stream = _fast_import_stream(parents, changes, message, committer, start, executable)
+    commit = _import_commit(repository, b"".join(stream))
     return _sign_commit(repository, commit, parents, message) if repository.is_signing_configured() else commit
+
+
+def _find_executable(repository: Repository, commit: str, paths: Iterable[str]) -> frozenset[str]:
+    root = repository.trees.root(commit)
+    entries = {path: repository.trees.find_entry(root, path) for path in paths}
+    return frozenset(path for path, entry in entries.items() if entry is not None and entry.mode == EXECUTABLE_MODE)
 
 
 def write_temporary_commit(repository: Repository, parent: str, changes: Mapping[str, bytes | str | None]) -> str:
@@ -92,6 +105,7 @@ def _fast_import_stream(
     message: CommitMessage,
     committer: bytes,
     start: bytes,
+    executable: Collection[str] = (),
 ) -> Iterator[bytes]:
     """Yield the input of `git fast-import`. At the end, the input deletes the ref that fast-import requires."""
     draft = b"refs/allotment/draft-" + secrets.token_hex(8).encode()
@@ -107,13 +121,13 @@ def _fast_import_stream(
         yield b"%s %s\n" % (word, parent.encode("ascii"))
     yield start
     for path, data in sorted(changes.items()):
-        raw = _encode_path(path)
+        raw, mode = _encode_path(path), (EXECUTABLE_MODE if path in executable else FILE_MODE).encode("ascii")
         if data is None:
             yield b"D %s\n" % raw
         elif isinstance(data, str):
-            yield b"M 100644 %s %s\n" % (data.encode("ascii"), raw)
+            yield b"M %s %s %s\n" % (mode, data.encode("ascii"), raw)
         else:
-            yield b"M 100644 inline %s\ndata %d\n%s\n" % (raw, len(data), data)
+            yield b"M %s inline %s\ndata %d\n%s\n" % (mode, raw, len(data), data)
     yield b"\nget-mark :1\nreset %s\nfrom %s\n\ndone\n" % (draft, NULL_COMMIT.encode())
 
 

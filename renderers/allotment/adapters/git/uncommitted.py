@@ -84,3 +84,20 @@ def _copied_index_environment(repository: Repository, folder: Path) -> dict[str,
     if own.exists():
         shutil.copy2(own, index)  # copy2 keeps the modification time, by which Git detects changes
     return {"GIT_INDEX_FILE": str(index)}
+
+
+def read_staged_files(repository: Repository, commit: str, paths: Iterable[str]) -> dict[str, bytes | None]:
+    """Return the staged contents of the files whose index entry differs from a commit. None is a staged removal.
+
+    The paths are relative to the root of the work tree.
+    """
+    with temporary_folder("allot-look-") as folder:
+        environment = _copied_index_environment(repository, folder)
+        words = ("--cached", "--raw", "--no-renames", "--no-abbrev", "-z", commit, "--", *paths)
+        listed = repository.git.run("diff_index", *words, settings=READ_SETTINGS, environment=environment)
+    fields = listed.stdout.split(b"\0")
+    staged: dict[str, bytes | None] = {}
+    for entry, path in zip(fields[0::2], fields[1::2], strict=False):
+        blob = entry.split()[3].decode("ascii")
+        staged[os.fsdecode(path)] = None if not blob.strip("0") else repository.read(blob)
+    return staged

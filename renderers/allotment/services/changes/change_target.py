@@ -85,7 +85,13 @@ class FolderTarget:
         former = open_declarations(self._open_head()) if commits else self.declarations
         before = {path: former.read(path) for path in change_set.files}
         changed = _finish(change_set, before, self._operation_id)
-        self._change.check(changed.files)
+        self._change.check(change_set.files)
+        for path in change_set.files.keys() - changed.files.keys():
+            if commits and self.declarations.read(path) != before[path]:
+                raise OperationRefused(
+                    f"{path} has uncommitted changes of an earlier command, and HEAD has these values already: run the command"
+                    " without --commit"
+                )
         if not self.repository.has_commits():
             return PlannedChange(changed, before, None, self._find_errors(changed))
         plan = plan_files(

@@ -14,7 +14,7 @@ from allotment.adapters.folder_source import is_regular, stage_file, write_file
 from allotment.adapters.git.checkout import advance_branch
 from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.uncommitted import differing_paths
+from allotment.adapters.git.uncommitted import read_staged_files
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.operation_id import write_message
 from allotment.problems import OperationRefused, escape_unprintable, pluralize
@@ -36,13 +36,31 @@ class FolderChange:
         """
         for path in files:
             self._check_place(path)
-        own = self._read_record()
-        foreign = [path for path in self._differing(files) if own.get(path) != _hash(self._read(path))]
+        foreign = sorted(self._find_foreign(files))
         if foreign:
             named = ", ".join(escape_unprintable(path) for path in foreign[:3])
             raise OperationRefused(
                 f"{pluralize(len(foreign), 'file')} with uncommitted changes: {named}: commit or discard these changes first"
             )
+
+    def _find_foreign(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield the files that somebody else changed in the folder or the index, also those that Git ignores."""
+        if not self._repository.has_commits():
+            return
+        own, head = self._read_record(), self._repository.resolve_named_commit("HEAD")
+        inner = {self._inner_path(path): path for path in paths}
+        staged = read_staged_files(self._repository, head, inner)
+        for inner_path, path in inner.items():
+            here = self._read(path)
+            is_own = own.get(path) == _hash(here)
+            is_changed = _normalize(here) != _normalize(self._repository.read_at(head, inner_path))
+            is_staged = inner_path in staged and _normalize(staged[inner_path]) != _normalize(here)
+            if (is_changed and not is_own) or is_staged:
+                yield path
+
+    def _inner_path(self, path: str) -> str:
+        prefix = self._repository.folder_prefix(self._root)
+        return f"{prefix}/{path}" if prefix else path
 
     def write(self, files: Mapping[str, bytes | None], before: Mapping[str, bytes | None]) -> None:
         """Write all files. Raise OperationRefused if a file can't be written, or no longer has its content in `before`.
@@ -87,7 +105,7 @@ class FolderChange:
                 temporary.unlink(missing_ok=True)
             for path in replaced:
                 self._restore(path, before[path])
-            raise OperationRefused(f"{error.filename} can't be written: {error.strerror}") from None
+            raise OperationRefused(f"{error.filename or self._root} can't be written: {error.strerror}") from None
 
     def _restore(self, path: str, data: bytes | None) -> None:
         if data is None:
@@ -102,10 +120,9 @@ class FolderChange:
         branch is checked out, or if another process commits at the same time.
         """
         head = self._repository.resolve_named_commit("HEAD")
-        prefix = self._repository.folder_prefix(self._root)
-        changes = {f"{prefix}/{path}" if prefix else path: data for path, data in change_set.files.items()}
+        changes = {self._inner_path(path): data for path, data in change_set.files.items()}
         message = CommitMessage(write_message(change_set.title, operation_id), self._repository.committer())
-        commit = write_commit(self._repository, [head], changes, message)
+        commit = write_commit(self._repository, [head], changes, message, keeps_modes=True)
         advance_branch(self._repository, head, commit, list(changes))
         with self._lock():
             record = self._read_record()
@@ -121,14 +138,6 @@ class FolderChange:
                 raise OperationRefused(f"{escape_unprintable(str(part))} is not a folder: remove it first")
         if os.path.lexists(full) and not is_regular(self._root, path):
             raise OperationRefused(f"{path} is not a regular file: remove it first")
-
-    def _differing(self, files: Iterable[str]) -> list[str]:
-        if not self._repository.has_commits():
-            return []
-        prefix = self._repository.folder_prefix(self._root)
-        paths = [f"{prefix}/{path}" if prefix else path for path in files]
-        commit = self._repository.resolve_named_commit("HEAD")
-        return [path.removeprefix(f"{prefix}/") for path in differing_paths(self._repository, commit, paths)]
 
     def _read(self, path: str) -> bytes | None:
         full = self._root / path
@@ -151,3 +160,8 @@ class FolderChange:
 
 def _hash(data: bytes | None) -> str:
     return _REMOVED if data is None else hashlib.sha256(data).hexdigest()
+
+
+def _normalize(data: bytes | None) -> bytes | None:
+    """Return a content with the line endings that Git stores, because Git may convert those of the folder."""
+    return data.replace(b"\r\n", b"\n") if data is not None else None
