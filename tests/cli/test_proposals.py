@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import socketserver
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -118,6 +120,30 @@ def test_a_refused_push_goes_to_a_fork(published: Place, world: World, allot: Al
     assert git(published.remote, "for-each-ref", "refs/heads/allot/") == ""
     assert propose(allot, published) == first
     assert len(world.pulls) == 1
+
+
+def test_a_branch_that_only_the_folder_declares_chooses_no_host(published: Place, world: World, allot: Allot) -> None:
+    """A checked-out pull request declares its own branch as the target, and there another host for the token."""
+    refuse_pushes(published)
+    connections: list[object] = []
+
+    class Host(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            connections.append(self.client_address)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Host) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        host = f"127.0.0.1:{server.server_address[1]}"
+        edit(published.root, "platform/platform.yaml", "forge.example/acme/gpus", f"{host}/acme/gpus")
+        edit(published.root, "platform/platform.yaml", "branch: main", "branch: hostile")
+        git(published.root, "checkout", "-q", "-b", "hostile")
+        git(published.root, "-c", "user.name=E", "-c", "user.email=e@northlight.example", "commit", "-qam", "Hostile")
+        git(published.remote, "fetch", "-q", str(published.root), "hostile:hostile")
+        result = propose(allot, published)
+        server.shutdown()
+    assert result.code == 0, result
+    assert [pull.base for pull in world.pulls.values()] == ["main"]
+    assert connections == []
 
 
 def test_a_repository_without_forks_says_that_the_push_was_refused(

@@ -229,9 +229,11 @@ class BranchTarget:
         return self.finder.find_in_history(self.base.commit, paths, f"branch {self.branch}")
 
     def _read_target_branch(self) -> str:
-        """Return the declared branch: as the folder declares it, or in a bare clone as the remote's HEAD declares it."""
-        if self.repository.git.work_tree is not None:
-            return read_branch(FolderSource(self._root))
+        """Return the branch that the default branch of the remote declares; `main` if the remote has no default branch.
+
+        The folder has no say in the branch: the branch declares the host that gets the token of the forge, and the
+        folder may contain the files of a stranger.
+        """
         head = self.remote.fetch("HEAD").get("HEAD")
         return read_branch(CommitSource(self._root, head, self.repository)) if head else "main"
 
