@@ -122,6 +122,49 @@ def test_a_refused_push_goes_to_a_fork(published: Place, world: World, allot: Al
     assert len(world.pulls) == 1
 
 
+def add_commit(place: Place, folder: Path, branch: str) -> str:
+    """Add a commit with another file to a branch, and return the changed branch's commit."""
+    git(place.root, "fetch", "-q", str(folder), branch)
+    git(place.root, "checkout", "-q", "--detach", "FETCH_HEAD")
+    (place.root / "tenants/solo-ada/extra.txt").write_text("extra\n")
+    git(place.root, "add", "--all")
+    identity = ("-c", "user.name=E", "-c", "user.email=e@northlight.example")
+    git(place.root, *identity, "commit", "-q", "-m", "Extra")
+    git(folder, "fetch", "-q", str(place.root), f"+HEAD:{branch}")
+    git(place.root, "checkout", "-q", "main")
+    return git(folder, "rev-parse", branch)
+
+
+@pytest.mark.parametrize("words", [(), ("--operation-id", ID)])
+def test_a_branch_with_more_commits_gets_no_pull_request(
+    words: tuple[str, ...], published: Place, world: World, allot: Allot
+) -> None:
+    pushed = allot(*STOP[:3], "--push", "-o", "json", "--repo", published.root, *words)
+    branch = json.loads(pushed.out)["branch"]
+    add_commit(published, published.remote, branch)
+    result = propose(allot, published, *words)
+    assert (result.code, result.out, world.pulls) == (2, "", {}), result
+    expected = "has commits after" if words else f"has a branch {branch} with other content than this change"
+    assert expected in result.err
+    assert "delete the branch" in result.err
+
+
+@pytest.mark.parametrize("words", [(), ("--operation-id", ID)])
+def test_a_commit_with_another_file_gets_no_pull_request(
+    words: tuple[str, ...], published: Place, world: World, allot: Allot
+) -> None:
+    pushed = allot(*STOP[:3], "--push", "-o", "json", "--repo", published.root, *words)
+    branch = json.loads(pushed.out)["branch"]
+    message = git(published.remote, "log", "-1", "--format=%B", branch)
+    extra = add_commit(published, published.remote, branch)
+    identity = ("-c", "user.name=E", "-c", "user.email=e@northlight.example")
+    squashed = git(published.remote, *identity, "commit-tree", f"{extra}^{{tree}}", "-p", "main", "-m", message)
+    git(published.remote, "update-ref", f"refs/heads/{branch}", squashed)
+    result = propose(allot, published, *words)
+    assert (result.code, result.out, world.pulls) == (2, "", {}), result
+    assert "with other content than this change: delete the branch" in result.err
+
+
 def test_a_branch_that_only_the_folder_declares_chooses_no_host(published: Place, world: World, allot: Allot) -> None:
     """A checked-out pull request declares its own branch as the target, and there another host for the token."""
     refuse_pushes(published)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from allotment.adapters.git.commits import CommitMessage, write_commit
+from allotment.adapters.git.commits import CommitMessage, write_commit, write_temporary_commit
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.edits.change_set import ChangeSet
@@ -38,6 +38,14 @@ class BaseCommit(NamedTuple):
         """Write a commit with a change on top of this commit, and return it. No ref points at it."""
         message = CommitMessage(write_message(change_set.title, operation_id), self.repository.committer())
         return write_commit(self.repository, [self.commit], self.to_commit_paths(change_set), message)
+
+    def has_only_change(self, commit: str, change_set: ChangeSet) -> bool:
+        """Return whether a child of an ancestor of this commit consists of a change, and of nothing else."""
+        parents = self.repository.parents(commit)
+        if len(parents) != 1 or not self.repository.is_ancestor(parents[0], self.commit):
+            return False
+        expected = write_temporary_commit(self.repository, parents[0], self.to_commit_paths(change_set))
+        return self.repository.tree_of(expected, "") == self.repository.tree_of(commit, "")
 
 
 class PushedBranch(NamedTuple):
@@ -80,11 +88,11 @@ def push_change(
 ) -> PushedBranch:
     """Push a commit as a new branch, and return the branch.
 
-    If the remote has the branch with the same files already, return that branch. A branch of an earlier change with the
+    If the remote has the branch with exactly this change already, return that branch. A branch of an earlier change with the
     same files, which was merged and then undone, gets no second pull request: the name then ends with a number.
     `is_merged` returns whether the forge merged a branch.
 
-    Raises OperationRefused if the branch has other files, or if the remote refuses the push.
+    Raises OperationRefused if the branch has another content or other commits, or if the remote refuses the push.
     """
     first = name_branch(change_set)
     for number in range(1, _MAX_NAMES + 1):
@@ -98,14 +106,12 @@ def push_change(
             if remote.push({name: commit}):
                 return PushedBranch(branch, commit)
             existing = remote.fetch(name).get(name)  # another process pushed the branch at the same time
-        if existing and _has_files(base, existing, change_set):
+        if existing and base.has_only_change(existing, change_set):
             return PushedBranch(branch, existing)
-        raise OperationRefused(f"{quote_value(str(remote))} has a branch {branch} with other files: delete it first")
+        raise OperationRefused(
+            f"{quote_value(str(remote))} has a branch {branch} with other content than this change: delete the branch, or add"
+            " --operation-id with a new ID to push another branch"
+        )
     raise OperationRefused(
         f"{quote_value(str(remote))} has {_MAX_NAMES} merged branches named {first}: delete them first"
     )
-
-
-def _has_files(base: BaseCommit, commit: str, change_set: ChangeSet) -> bool:
-    changes = base.to_commit_paths(change_set)
-    return all(base.repository.read_at(commit, path) == data for path, data in changes.items())

@@ -136,7 +136,7 @@ class FolderTarget:
         if not self.repository.has_commits():
             return None
         head = self.repository.resolve_named_commit("HEAD")
-        finder = OperationFinder(self._root, self.repository, self._operation_id)
+        finder = OperationFinder(self._root, self.repository, self._operation_id, head)
         paths = list_read_paths(self.declarations, build)
         use = finder.find_in_history(head, paths, "the history of HEAD")
         return finder.repeat(use, build) if use else finder.repeat_in_folder(self.declarations, paths, head, build)
@@ -213,7 +213,7 @@ class BranchTarget:
     @property
     def finder(self) -> OperationFinder:
         """The search for the operation ID."""
-        return OperationFinder(self._root, self.repository, self.operation_id)
+        return OperationFinder(self._root, self.repository, self.operation_id, self.base.commit)
 
     def find_use(self, paths: Iterable[str] = ()) -> OperationUse | None:
         """Return the first use of the operation ID at the remote."""

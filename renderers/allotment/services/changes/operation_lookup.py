@@ -62,7 +62,7 @@ class OperationLookup:
         if not self._repository.has_commits() or self._repository.git.work_tree is None:
             return None
         head = self._repository.resolve_named_commit("HEAD")
-        use = OperationFinder(self._root, self._repository, self._id).find_in_history(head, (), "HEAD")
+        use = OperationFinder(self._root, self._repository, self._id, head).find_in_history(head, (), "HEAD")
         if use is not None:
             return self._describe(use.commit, "Commit")
         declarations = open_declarations(FolderSource(self._root))

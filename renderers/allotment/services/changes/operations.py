@@ -19,6 +19,7 @@ from allotment.edits.change_set import ChangeSet
 from allotment.edits.declarations import Declarations
 from allotment.edits.operation_id import TRAILER, BuildChange, add_operation_id, field_pattern, has_trailer
 from allotment.problems import OperationRefused, quote_value
+from allotment.services.changes.branch_change import BaseCommit
 from allotment.services.changes.declared_files import open_declarations
 
 MAX_BRANCH_COMMITS = 100  # commits of a branch that are searched for the commit of an operation
@@ -28,13 +29,15 @@ class OperationUse(NamedTuple):
     """The first use of an operation ID: its commit, and the place of the commit for people, such as `branch main`.
 
     `is_own_commit` is False if a squash merge replaced the commit of the operation. `is_committed` is False if the
-    change is in uncommitted files of the folder; then `commit` is HEAD.
+    change is in uncommitted files of the folder; then `commit` is HEAD. `tip` is the last commit of the branch that the
+    operation pushed; empty for a use in the history.
     """
 
     commit: str
     place: str
     is_own_commit: bool
     is_committed: bool = True
+    tip: str = ""
 
 
 class OperationConflict(OperationRefused):
@@ -50,16 +53,20 @@ class RepeatedChange(NamedTuple):
 
 
 class OperationFinder:
-    """Searches a repository for the first use of an operation ID."""
+    """Searches a repository for the first use of an operation ID.
 
-    def __init__(self, root: Path, repository: Repository, operation_id: str) -> None:
+    `target` is the tip of the history that contains the parents of all uses.
+    """
+
+    def __init__(self, root: Path, repository: Repository, operation_id: str, target: str) -> None:
         self._root, self._repository, self._id = root, repository, operation_id
+        self._target = BaseCommit(root, repository, target)
 
     def find_in_branch(self, head: str, place: str) -> OperationUse | None:
         """Return the use in a branch that an operation pushed, with tip `head`. Later commits of the branch may follow."""
         for commit in self._repository.list_ancestors(head, MAX_BRANCH_COMMITS):
             if has_trailer(self._message(commit), self._id):
-                return OperationUse(commit, place, True)
+                return OperationUse(commit, place, True, tip=head)
         return None
 
     def find_in_history(self, tip: str, read_paths: Iterable[str], place: str) -> OperationUse | None:
@@ -80,13 +87,22 @@ class OperationFinder:
         return OperationUse(commit, place, has_trailer(self._message(commit), self._id))
 
     def repeat(self, use: OperationUse, build: BuildChange) -> RepeatedChange:
-        """Return the change of a use. Raises OperationConflict if `build` does not give the same change."""
+        """Return the change of a use.
+
+        Raises OperationConflict if `build` does not give the same change, or if the commit of the operation has more
+        content than the change.
+        """
         repeated = self._rebuild(use, build)
         if repeated is None:
             subject = quote_value(self._repository.subject(use.commit))
             raise OperationConflict(
                 f"the operation ID {quote_value(self._id)} belongs to another change: {subject} in {use.place}: repeat that"
                 " command, or choose a new ID"
+            )
+        if use.is_own_commit and not self._target.has_only_change(use.commit, repeated.change_set):
+            raise OperationConflict(
+                f"{use.place} has a commit of the operation ID {quote_value(self._id)} with other content than this change:"
+                " delete the branch, or choose a new ID"
             )
         return repeated
 

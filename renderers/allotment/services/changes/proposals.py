@@ -110,10 +110,14 @@ class Proposer:
         raise refusals[-1]
 
     def complete(self, repeated: RepeatedChange, fork: Fork | None = None) -> Proposal:
-        """Return the proposal of an earlier command. Open its pull request if that command ended before."""
+        """Return the proposal of an earlier command. Open its pull request if that command ended before.
+
+        Raises OperationRefused if the branch without a pull request has later commits.
+        """
         branch = PushedBranch(name_operation_branch(self.target.operation_id), repeated.use.commit)
         pull_request = self._find_pull_request(PullRequestHead(branch.branch, fork))
         if pull_request is None and not self._is_merged(repeated.use):
+            _check_tip(branch, repeated.use)
             pull_request = self._open(branch, repeated.change_set, fork).pull_request
         return Proposal(branch, pull_request, repeated)
 
@@ -210,6 +214,14 @@ class Proposer:
     def _describe(self, pushed: PushedBranch, change_set: ChangeSet) -> str:
         parent = self.target.repository.parents(pushed.commit)[0]
         return render_body(self.target.plan_on(parent, change_set), self.target.operation_id)
+
+
+def _check_tip(branch: PushedBranch, use: OperationUse) -> None:
+    if use.tip != use.commit:
+        raise OperationRefused(
+            f"branch {branch.branch} has commits after {use.commit}, the commit of the operation, so no pull request was"
+            " opened: delete the branch and run the command again, or open the pull request at the forge"
+        )
 
 
 def _shorten(title: str) -> str:
