@@ -9,6 +9,8 @@ import pytest
 from tests.conftest import Allot, Result
 from tests.published import Place, git
 
+from allotment.services.changes.remote_clone import name_clone_folder
+
 ID = "deploy-2026.11_a"
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 STOP = ("instance", "stop", "solo-ada/webui", "--operation-id", ID, "-o", "json")
@@ -165,6 +167,32 @@ def test_a_url_takes_the_place_of_a_folder(published: Place, allot: Allot, tmp_p
     assert (result.code, "--repo URL has no folder to change: add --push or --pr" in result.err) == (2, True)
     result = allot(*STOP, "--push", "--repo", "https://ada:s3cret@forge.example/acme/gpus")
     assert (result.code, "the URL contains a password" in result.err, "s3cret" in result.err) == (2, True, False)
+
+
+@pytest.mark.parametrize("scheme", ["https", "http", "git", "file"])
+@pytest.mark.parametrize("credentials", ["s3cret", "ada:s3cret", ":s3cret"])
+def test_a_url_with_credentials_is_refused(scheme: str, credentials: str, allot: Allot) -> None:
+    result = allot(*STOP, "--push", "--repo", f"{scheme}://{credentials}@forge.example/acme/gpus")
+    assert (result.code, "s3cret" in result.err) == (2, False)
+    assert "the URL contains a password or a token before '@forge.example'" in result.err
+
+
+@pytest.mark.parametrize("url", ["https://[bad/x", "https://forge.example:99999999/x"])
+def test_an_invalid_url_is_refused(url: str, allot: Allot) -> None:
+    result = allot(*STOP, "--push", "--repo", url)
+    assert (result.code, f"'{url}' is no valid URL: " in result.err) == (2, True), result
+
+
+def test_a_clone_that_cannot_be_written_is_refused(published: Place, allot: Allot) -> None:
+    url = published.remote.as_uri()
+    folder = name_clone_folder(url)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.symlink_to(folder.parent / "missing")
+    result = allot(*STOP, "--push", "--repo", url)
+    assert (result.code, "can't be written: Not a directory: correct the cache folder" in result.err) == (2, True), (
+        result
+    )
+    folder.unlink()
 
 
 def test_the_id_changes_no_manifest_and_restarts_nothing(published: Place, allot: Allot) -> None:

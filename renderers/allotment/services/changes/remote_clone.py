@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
 import tempfile
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 from allotment.adapters.file_cache import cache_folder
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.problems import OperationRefused
+from allotment.problems import OperationRefused, quote_value
 
 _MAX_OUTPUT = 400  # characters of Git's output
 _URL = re.compile(r"(?:https?|ssh|git|file)://[^\s]+")
@@ -32,13 +31,10 @@ def open_remote_clone(url: str) -> tuple[Path, Remote]:
     """Return the folder of the clone of a URL, and the remote `origin` with this URL. Creates the clone if necessary.
 
     Each URL has its own clone in the user's cache folder. The clone keeps the fetched objects, so that the next command
-    fetches only new objects. Raises OperationRefused if the URL contains a password, or if the remote doesn't answer.
+    fetches only new objects. Raises OperationRefused if the URL is invalid or contains credentials, or if the remote
+    doesn't answer.
     """
-    if urlsplit(url).password is not None:
-        raise OperationRefused(
-            "the URL contains a password, which other users of this computer can read: remove it, and give the password to"
-            " a credential helper of Git"
-        )
+    _check_url(url)
     folder = name_clone_folder(url)
     if not folder.exists():
         _create_clone(folder, url)
@@ -48,14 +44,41 @@ def open_remote_clone(url: str) -> tuple[Path, Remote]:
     return folder, remote
 
 
+def _check_url(url: str) -> None:
+    """Raise OperationRefused if the URL is invalid or contains credentials. Only an SSH URL may contain a user name."""
+    scheme, _, rest = url.partition("://")
+    user, at, host = re.split("[/?#]", rest, maxsplit=1)[0].rpartition("@")
+    if at and (scheme != "ssh" or ":" in user):
+        raise OperationRefused(
+            f"the URL contains a password or a token before {quote_value(f'@{host}')}, which other users of this computer"
+            " can read: remove it, and give it to a credential helper of Git"
+        )
+    try:
+        urlsplit(url).port  # noqa: B018 - the access checks the host and the port
+    except ValueError as error:
+        raise OperationRefused(f"{quote_value(url)} is no valid URL: {error}: write https://HOST/OWNER/NAME") from None
+
+
 def _create_clone(folder: Path, url: str) -> None:
-    """Create a bare repository with the remote `origin`. If another process is faster, keep its repository."""
+    """Create a bare repository with the remote `origin`. If another process is faster, keep its repository.
+
+    Raises OperationRefused if the folder can't be written.
+    """
+    try:
+        _write_clone(folder, url)
+    except OSError as error:
+        if not folder.is_dir():
+            raise OperationRefused(
+                f"the clone {quote_value(str(folder))} can't be written: {error.strerror}: correct the cache folder"
+            ) from None
+
+
+def _write_clone(folder: Path, url: str) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="clone-", dir=folder.parent) as name:
         draft = Path(name) / "clone.git"
         Repository.open_or_create(draft).git.configure([('remote "origin"', "url", url)])
-        with contextlib.suppress(OSError):
-            draft.rename(folder)
+        draft.rename(folder)
 
 
 def _point_head(repository: Repository, remote: Remote) -> None:
