@@ -122,6 +122,37 @@ def test_a_refused_push_goes_to_a_fork(published: Place, world: World, allot: Al
     assert len(world.pulls) == 1
 
 
+def test_a_remote_that_fails_otherwise_gets_no_fork(published: Place, world: World, allot: Allot) -> None:
+    """origin forbids the push, and the declared URL refuses it for another reason."""
+    refuse_pushes(published)
+    other = published.root.parent / "other.git"
+    git(published.root, "clone", "-q", "--bare", str(published.remote), str(other))
+    hook = other / "hooks/pre-receive"
+    hook.write_text("#!/bin/sh\necho 'The disk is full.'\nexit 1\n")
+    os.chmod(hook, 0o755)
+    git(published.root, "config", "--unset", f"url.{published.remote}.insteadOf")
+    git(published.root, "config", f"url.{other}.insteadOf", "https://forge.example/acme/gpus")
+    result = propose(allot, published)
+    assert (result.code, result.out, world.pulls) == (2, "", {}), result
+    assert [call for call in world.writes() if "fork" in call] == []
+    assert "'origin' took no push" in result.err
+    assert "Permission to acme/gpus.git denied" in result.err
+    assert "; then 'https://forge.example/acme/gpus' took no push" in result.err
+    assert "The disk is full." in result.err
+
+
+def test_a_forbidden_push_to_each_destination_is_named(published: Place, world: World, allot: Allot) -> None:
+    refuse_pushes(published)
+    hook = world.repositories[FORK] / "hooks/pre-receive"
+    hook.write_text(REFUSAL)
+    os.chmod(hook, 0o755)
+    result = propose(allot, published)
+    assert (result.code, result.out, world.pulls) == (2, "", {}), result
+    for name in ("origin", "https://forge.example/acme/gpus"):
+        assert f"'{name}' took no push" in result.err
+    assert result.err.count("took no push") == 3
+
+
 def add_commit(place: Place, folder: Path, branch: str) -> str:
     """Add a commit with another file to a branch, and return the changed branch's commit."""
     git(place.root, "fetch", "-q", str(folder), branch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.forge.forge import (
@@ -89,25 +89,26 @@ class Proposer:
         """Push a planned change, and open a pull request. If the branch has a pull request already, return that.
 
         Tries the remote of the target first, then the declared URL with the token, then the fork of the token's owner.
-        Raises OperationRefused, and ForgeError.
+        The next destination is used only if the previous destination forbids the push. Raises OperationRefused, with the
+        refusal of each destination, and ForgeError.
         """
-        refusals: list[OperationRefused] = []
+        refusals: list[PushForbidden] = []
         for destination in self._list_destinations():
             try:
                 repeated = self._find_repeated_in_fork(destination, build)
                 pushed = self._push(destination, change_set) if repeated is None else None
             except BranchTaken:
                 repeated, pushed = self._find_winner(destination, build), None
-            except OperationRefused as error:
-                if not (refusals or isinstance(error, PushForbidden)):
-                    raise
+            except PushForbidden as error:
                 refusals.append(error)
                 continue
+            except OperationRefused as error:
+                raise _join_refusals([*refusals, error]) from None
             if pushed is not None:
                 return self._open(pushed, change_set, destination.fork)
             assert repeated is not None
             return self.complete(repeated, destination.fork)
-        raise refusals[-1]
+        raise _join_refusals(refusals)
 
     def complete(self, repeated: RepeatedChange, fork: Fork | None = None) -> Proposal:
         """Return the proposal of an earlier command. Open its pull request if that command ended before.
@@ -214,6 +215,13 @@ class Proposer:
     def _describe(self, pushed: PushedBranch, change_set: ChangeSet) -> str:
         parent = self.target.repository.parents(pushed.commit)[0]
         return render_body(self.target.plan_on(parent, change_set), self.target.operation_id)
+
+
+def _join_refusals(refusals: Sequence[OperationRefused]) -> OperationRefused:
+    """Return an error with the refusal of each destination. Each refusal names its destination."""
+    if len(refusals) == 1:
+        return refusals[0]
+    return OperationRefused("; then ".join(dict.fromkeys(str(refusal) for refusal in refusals)))
 
 
 def _check_tip(branch: PushedBranch, use: OperationUse) -> None:
