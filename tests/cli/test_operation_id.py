@@ -88,6 +88,15 @@ def test_a_folder_keeps_the_first_change_until_it_is_committed(published: Place,
     assert allot(*STOP, "--commit", "--repo", published.root) == committed
 
 
+def test_a_dry_run_commits_nothing(published: Place, allot: Allot) -> None:
+    first = allot(*STOP, "--repo", published.root)
+    head = git(published.root, "rev-parse", "HEAD")
+    assert allot(*STOP, "--commit", "--dry-run", "--repo", published.root) == first, "the stage is Folder"
+    assert git(published.root, "rev-parse", "HEAD") == head
+    committed = allot(*STOP, "--commit", "--repo", published.root)
+    assert allot(*STOP, "--commit", "--dry-run", "--repo", published.root) == committed, "the stage is Commit"
+
+
 def test_a_push_is_repeated_from_another_clone(published: Place, clone: Path, allot: Allot) -> None:
     first = push(allot, published.root)
     assert first.code == 0, first

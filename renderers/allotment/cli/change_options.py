@@ -14,6 +14,7 @@ from allotment.problems import AllotmentError, quote_value
 
 if TYPE_CHECKING:
     from allotment.adapters.git.remote import Remote
+    from allotment.cli.change_output import Stage
     from allotment.edits.operation_id import BuildChange
     from allotment.services.changes.change_target import BranchTarget, FolderTarget
 
@@ -231,9 +232,12 @@ def _change_folder(options: ChangeOptions, build: BuildChange, confirm: Confirm 
     target = _open_folder_target(options)
     repeated = target.find_repeated(build) if options.operation_id else None
     if repeated is not None:
-        if options.commits and not repeated.use.is_committed:
+        is_committed = repeated.use.is_committed
+        if options.commits and not (is_committed or options.is_dry_run):
             target.commit(repeated.change_set)
-        print_result(options, ChangeResult.of_repeated(repeated, "Commit" if options.commits else "Folder"))
+            is_committed = True
+        stage: Stage = "Commit" if options.commits and is_committed else "Folder"
+        print_result(options, ChangeResult.of_repeated(repeated, stage))
         return
     change_set = target.build_for_commit(build) if options.commits else build(target.declarations)
     planned = target.plan(change_set, commits=options.commits)
