@@ -97,6 +97,17 @@ def test_a_dry_run_commits_nothing(published: Place, allot: Allot) -> None:
     assert allot(*STOP, "--commit", "--dry-run", "--repo", published.root) == committed, "the stage is Commit"
 
 
+def test_an_id_that_begins_with_another_id_is_another_operation(published: Place, allot: Allot) -> None:
+    words = ("instance", "stop", "solo-ada/webui", "--commit", "--repo", published.root, "--operation-id")
+    assert allot(*words, "run-12345678").code == 0
+    lab = ("instance", "stop", "ml-orbit/lab", *words[3:])
+    assert allot(*lab, "run-1234567").code == 0
+    assert git(published.root, "log", "-1", "--format=%s") == "Stop ml-orbit/lab"
+    assert allot(*words, "run-1234567").code == 2
+    assert allot(*words, "run-12345678").code == 0
+    assert git(published.root, "log", "-1", "--format=%s") == "Stop ml-orbit/lab"
+
+
 def test_a_push_is_repeated_from_another_clone(published: Place, clone: Path, allot: Allot) -> None:
     first = push(allot, published.root)
     assert first.code == 0, first

@@ -62,9 +62,19 @@ def has_trailer(message: str, operation_id: str) -> bool:
     return f"{TRAILER}: {operation_id}" in map(str.strip, message.splitlines())
 
 
+def trailer_pattern(operation_id: str) -> str:
+    """Return the POSIX extended regular expression of the line with the ID in a commit message."""
+    return f"^[[:space:]]*{TRAILER}: {_escape(operation_id)}[[:space:]]*$"
+
+
 def field_pattern(operation_id: str) -> str:
     """Return the POSIX extended regular expression of the line with the ID in a declaration."""
-    return f"^ +operationID: [\"']?{operation_id.replace('.', '[.]')}[\"']?$"
+    return f"^ +operationID: [\"']?{_escape(operation_id)}[\"']?$"
+
+
+def _escape(operation_id: str) -> str:
+    """Return the regular expression of an ID. A dot is the only character of an ID with a meaning in one."""
+    return operation_id.replace(".", "[.]")
 
 
 def list_read_paths(declarations: Declarations, build: BuildChange) -> set[str]:

@@ -31,15 +31,18 @@ def find_first_change(repository: Repository, commit: str, pattern: str, paths: 
     if not names:
         return None
     options = ("--format=%H", "--no-renames", "--pickaxe-regex", f"-S{pattern}", "--topo-order")
-    return _last_line(repository, *options, f"--max-count={MAX_COMMITS}", commit, "--", *names)
+    commits = _list_words(repository, *options, f"--max-count={MAX_COMMITS}", commit, "--", *names)
+    return commits[-1] if commits else None
 
 
-def find_first_message(repository: Repository, commit: str, line: str) -> str | None:
-    """Return the oldest ancestor with a line in its message; None if there is none."""
-    options = ("--format=%H", "--topo-order", "--fixed-strings", f"--grep={line}")
-    return _last_line(repository, *options, f"--max-count={MAX_COMMITS}", commit)
+def list_commits_with_message(repository: Repository, commit: str, pattern: str) -> list[str]:
+    """Return the ancestors with a line in their message that matches `pattern`, the oldest ancestor first.
+
+    `pattern` is a POSIX extended regular expression.
+    """
+    options = ("--format=%H", "--topo-order", "--extended-regexp", f"--grep={pattern}")
+    return _list_words(repository, *options, f"--max-count={MAX_COMMITS}", commit)[::-1]
 
 
-def _last_line(repository: Repository, *arguments: str) -> str | None:
-    lines = repository.git.run_text("log", *arguments, settings=READ_SETTINGS).split()
-    return lines[-1] if lines else None
+def _list_words(repository: Repository, *arguments: str) -> list[str]:
+    return repository.git.run_text("log", *arguments, settings=READ_SETTINGS).split()

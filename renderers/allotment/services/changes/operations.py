@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from allotment.adapters.git.commit_source import CommitSource
-from allotment.adapters.git.history import find_files_with, find_first_change, find_first_message
+from allotment.adapters.git.history import find_files_with, find_first_change, list_commits_with_message
 from allotment.adapters.git.repository import Repository
 from allotment.declared.layout import ROOTS
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.declarations import Declarations
-from allotment.edits.operation_id import TRAILER, BuildChange, add_operation_id, field_pattern, has_trailer
+from allotment.edits.operation_id import BuildChange, add_operation_id, field_pattern, has_trailer, trailer_pattern
 from allotment.problems import OperationRefused, quote_value
 from allotment.services.changes.branch_change import BaseCommit
 from allotment.services.changes.declared_files import open_declarations
@@ -81,7 +81,7 @@ class OperationFinder:
         paths = {f"{inner}{path}" for path in read_paths}
         paths.update(find_files_with(self._repository, tip, pattern, [f"{inner}{folder}" for folder in ROOTS]))
         commit = find_first_change(self._repository, tip, pattern, paths)
-        commit = commit or find_first_message(self._repository, tip, f"{TRAILER}: {self._id}")
+        commit = commit or self._find_first_message(tip)
         if commit is None:
             return None
         return OperationUse(commit, place, has_trailer(self._message(commit), self._id))
@@ -148,6 +148,10 @@ class OperationFinder:
         if not changed or any(applied.read(path) != data for path, data in change_set.files.items()):
             return None
         return RepeatedChange(change_set, before, use)
+
+    def _find_first_message(self, tip: str) -> str | None:
+        commits = list_commits_with_message(self._repository, tip, trailer_pattern(self._id))
+        return next((commit for commit in commits if has_trailer(self._message(commit), self._id)), None)
 
     def _message(self, commit: str) -> str:
         return self._repository.trees.message(commit).decode("utf-8", "replace")
