@@ -60,6 +60,33 @@ def test_a_mirror_serves_an_app_of_the_catalog(published: Place, allot: Allot) -
     assert git(published.root, "log", "-1", "--format=%s") == "Add app chat"
 
 
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (("add", "code-server"), f"--from code-server --image {APPS['code-server'].image}@sha256:DIGEST"),
+        (
+            ("add", "chat", "--image", "registry.example/apps/chat:1"),
+            "--image registry.example/apps/chat:1@sha256:DIGEST",
+        ),
+        (("pin", "vllm", "vllm/vllm-openai:v9.9.9"), "vllm/vllm-openai:v9.9.9@sha256:DIGEST"),
+    ],
+)
+def test_an_operation_needs_a_digest(
+    words: tuple[str, ...], remedy: str, published: Place, allot: Allot, registries: list[Request]
+) -> None:
+    ending = ("--operation-id", "deploy-2026.11_a", "--repo", published.root)
+    result = allot("app", *words, *ending)
+    assert (result.code, result.out, registries) == (2, "", [])
+    assert "has no digest, and a repeat with --operation-id could get another digest of the tag" in result.err
+    assert f"write '{remedy}'" in result.err
+    exact = remedy.replace("sha256:DIGEST", DIGEST).split()
+    repeated = (*words[:2], *exact) if words[0] == "add" else ("pin", "vllm", *exact)
+    first = allot("app", *repeated, *ending, "-o", "json")
+    assert first.code == 0, first
+    assert allot("app", *repeated, *ending, "-o", "json") == first
+    assert registries == []
+
+
 def test_any_image_can_be_an_app(published: Place, allot: Allot) -> None:
     words = ("--image", "registry.example/apps/whisper:v1.0.0", "--port", "8000", "--ready-path", "/health")
     more = ("--arg=--host=0.0.0.0", "--folder", "/models", "--shm-size", "2Gi", "--display-name", "Whisper")

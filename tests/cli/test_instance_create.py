@@ -136,6 +136,18 @@ def test_questions_lead_to_a_webui_with_a_storage(empty_tenant: Place) -> None:
     assert '    version: "1.11.0"\n' in (empty_tenant.root / INSTANCE).read_text()
 
 
+def test_an_operation_asks_each_question_once(empty_tenant: Place) -> None:
+    child = ask(empty_tenant, *PLACE, "--app", "jupyter", "--operation-id", "deploy-2026.11_a", "--commit")
+    child.expect_exact("Storage (1 to 2) [2]:")
+    child.sendline("1")
+    child.expect_exact("Create it? [Y/n]:")
+    assert "Storage (" not in str(child.before)
+    child.sendline("")
+    output, status = finish(child)
+    assert status == 0, output
+    assert git(empty_tenant.root, "show", "--name-only", "--format=", "HEAD").split() == [INSTANCE]
+
+
 def test_a_declined_confirmation_changes_nothing(empty_tenant: Place) -> None:
     child = ask(empty_tenant, *PLACE, "--app", "jupyter", "--new-storage", "checkpoints:50Gi:/workspace")
     child.expect_exact("Create it? [Y/n]:")

@@ -62,6 +62,16 @@ def test_a_way_of_sharing_is_an_option(options: tuple[str, ...], lines: str, pla
     )
 
 
+def test_an_operation_needs_the_day_of_the_price(place: Place, allot: Allot) -> None:
+    words = (*ADD, "--operation-id", "deploy-2026.11_a", "--repo", place.root)
+    result = allot(*words)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("allot: 1 option missing: add --from (a day such as 2027-01-01, because a repeat")
+    first = allot(*words, "--from", "2027-01-01", "-o", "json")
+    assert first.code == 0, first
+    assert allot(*words, "--from", "2027-01-01", "-o", "json") == first
+
+
 def test_a_price_is_set_and_its_effect_is_shown(place: Place, allot: Allot) -> None:
     result = allot(*PRICE, "0.18", "--from", "2031-01-01", "--commit", "--repo", place.root)
     assert result.code == 0, result

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
     from allotment.edits.change_set import ChangeSet
     from allotment.edits.declarations import Declarations
     from allotment.starter.apps import CatalogApp, ImageSettings
+
+
+class _AppImage(NamedTuple):
+    """An image as the command line names it. `resolve` returns it with its digest."""
+
+    text: str
+    resolve: Callable[[], str]
+
 
 _IMAGE_OPTIONS = {
     "display_name": "--display-name",
@@ -97,7 +106,32 @@ def add(
         raise click.UsageError(f"{wrong[0]}: only with --image and without --from, because the catalog has its own")
     if not settings["port"] and (settings["ready_path"] or settings["exposure"]):
         raise click.UsageError(f"{'--ready-path' if settings['ready_path'] else '--exposure'}: add --port NUMBER")
-    run_change(options, lambda declarations: _build_app(declarations, name, catalog_app, image, version, settings))
+    text = image or (catalog_app.image if catalog_app else "")
+    app_image = _AppImage(
+        text, _create_resolver(options, text, f"{'' if entry or image else f'--from {name} '}--image")
+    )
+    run_change(options, lambda declarations: _build_app(declarations, name, catalog_app, app_image, version, settings))
+
+
+def _create_resolver(options: ChangeOptions, image: str, option: str) -> Callable[[], str]:
+    """Return a function that returns an image with its digest. It asks the registry at the first call only.
+
+    Raises OperationRefused if the options have an operation ID, and the image has no digest: the tag may move before the
+    command is repeated. `option` precedes the image on the command line.
+    """
+    import functools
+
+    from allotment.adapters.registry.client import resolve_image
+    from allotment.declared.image_reference import parse_image_reference
+
+    reference = parse_image_reference(image)
+    if options.operation_id and not reference.digest:
+        example = f"{option} {image}@sha256:DIGEST".strip()
+        raise OperationRefused(
+            f"the image {quote_value(image)} has no digest, and a repeat with --operation-id could get another digest of the"
+            f" tag: write {quote_value(example)}"
+        )
+    return functools.cache(lambda: resolve_image(image))
 
 
 def _choose_entry(name: str, entry: str | None, image: str | None) -> CatalogApp | None:
@@ -119,11 +153,10 @@ def _build_app(
     declarations: Declarations,
     name: str,
     catalog_app: CatalogApp | None,
-    image: str | None,
+    image: _AppImage,
     version: str | None,
     settings: dict[str, Any],
 ) -> ChangeSet:
-    from allotment.adapters.registry.client import resolve_image
     from allotment.declared.image_reference import parse_image_reference
     from allotment.declared.kinds.app import App
     from allotment.declared.layout import PLATFORM
@@ -131,15 +164,14 @@ def _build_app(
     from allotment.starter.apps import ImageSettings, app_spec, image_spec
 
     declarations.create_path(App, PLATFORM, name)  # before the registry is asked
-    text = image or (catalog_app.image if catalog_app else "")
-    tag = parse_image_reference(text).tag
+    tag = parse_image_reference(image.text).tag
     if catalog_app is not None:
         is_own_tag = tag == parse_image_reference(catalog_app.image).tag
         name_of_version = version or (catalog_app.version if is_own_tag else version_of_tag(tag))
-        return add_app(declarations, name, app_spec(catalog_app, resolve_image(text), name_of_version))
+        return add_app(declarations, name, app_spec(catalog_app, image.resolve(), name_of_version))
     name_of_version = version or version_of_tag(tag)
     spec = image_spec(
-        resolve_image(text), name_of_version, _image_settings(ImageSettings, settings), settings["display_name"] or ""
+        image.resolve(), name_of_version, _image_settings(ImageSettings, settings), settings["display_name"] or ""
     )
     return add_app(declarations, name, spec)
 
@@ -179,15 +211,16 @@ def pin(*, name: str, image: str, version: str | None, like: str | None, options
       allot app pin jupyter quay.io/jupyter/pytorch-notebook:cuda12-2026-10-05 --version 2026-10-05 --push
     """
 
+    resolve = _create_resolver(options, image, "")
+
     def build(declarations: Declarations) -> ChangeSet:
-        from allotment.adapters.registry.client import resolve_image
         from allotment.declared.image_reference import parse_image_reference
         from allotment.declared.kinds.app import App
         from allotment.declared.layout import PLATFORM
         from allotment.edits.app_edits import pin_version
 
         declarations.find(App, PLATFORM, name)  # before the registry is asked
-        resolved = parse_image_reference(resolve_image(image))
+        resolved = parse_image_reference(resolve())
         return pin_version(declarations, name, resolved, version=version or "", like=like or "")
 
     run_change(options, build)

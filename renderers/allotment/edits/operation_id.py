@@ -18,6 +18,11 @@ from allotment.edits.declarations import Declarations
 from allotment.problems import OperationRefused, quote_value
 
 BuildChange = Callable[[Declarations], ChangeSet]
+"""Returns a change of some declarations.
+
+The function is pure: a command with an operation ID calls it several times, on the declarations of several commits. It
+therefore asks a person or a registry at most once, and each further call uses the same answer.
+"""
 BRANCH_PREFIX = "allot/op-"
 TRAILER = "Operation-ID"
 _PATTERN = re.compile(OPERATION_ID_PATTERN)
@@ -73,7 +78,7 @@ def field_pattern(operation_id: str) -> str:
 
 
 def _escape(operation_id: str) -> str:
-    """Return the regular expression of an ID. A dot is the only character of an ID with a meaning in one."""
+    """Return the regular expression of an ID. Only a dot has another meaning there."""
     return operation_id.replace(".", "[.]")
 
 

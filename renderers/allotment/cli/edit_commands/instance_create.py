@@ -133,13 +133,16 @@ def create(
     offers = open_offers(options)
     has_terminal = not no_input and options.style == "text" and sys.stdin.isatty() and sys.stdout.isatty()
 
+    asks_questions = has_terminal and not count and file is None
+
     def build(declarations: Declarations) -> ChangeSet:
         from allotment.edits.instance_batch import create_instances
 
-        nonlocal rows
+        nonlocal rows, asks_questions
         offers.bind(declarations)
-        if has_terminal and not count and file is None:
+        if asks_questions:
             rows = [_ask(declarations, rows[0], offers)]
+            asks_questions = False  # each further call uses the same answers
         return create_instances(declarations, rows, offers.list_gpu_specs)
 
     try:
