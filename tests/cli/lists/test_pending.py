@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 from tests.adapters.forge.server import REPOSITORY, TOKEN, GitHubWorld
+from tests.adapters.git.malformed import write_commit
 from tests.cli.test_comment import AUTHOR, WEBUI, Desk, desk, on_each_forge
-from tests.conftest import Allot, Result, checked
+from tests.conftest import Allot, Result, checked, edit
 from tests.published import EMPTY_STORAGE, INSTANCE, git
 
 from allotment.adapters import forge
 from allotment.adapters.forge.forge import Token
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.problems import OperationRefused, pluralize
+from allotment.services.pull_requests.pending_resources import DEFAULT_LIMITS, PendingLimits, PendingReader
 
 __all__ = ["desk"]
 
@@ -95,3 +101,67 @@ def test_a_forge_that_does_not_answer_is_an_error(desk: Desk, run_pending: Allot
     result = run_pending("storage")
     assert (result.code, result.out) == (2, "")
     assert result.err.splitlines()[-1].startswith("allot: the forge doesn't answer: ")
+
+
+def test_a_vanished_and_an_unsound_head_hide_no_other_pull_request(desk: Desk, run_pending: Allot) -> None:
+    remote = desk.place.remote
+    desk.world.open(1, "1" * 40, "ada-k")
+    no_tree = write_commit(remote, "2" * 40, git(remote, "rev-parse", "main"))
+    git(remote, "update-ref", "--no-deref", "refs/pull/2/head", no_tree)
+    desk.world.open(2, no_tree, "ada-k")
+    desk.propose(3, "l4-quarter", "l4-whole")
+    result = run_pending("instance", "--tenant", "solo-ada")
+    assert [row.split(" #")[1].split()[0] for row in rows(result) if "#" in row] == ["3"]
+    vanished, unsound = [line for line in result.err.splitlines() if line.startswith("pull request ")]
+    assert vanished == (
+        "pull request #1 can't be read: the remote doesn't give its head 111111111111: if the pull request has changed,"
+        " try again"
+    )
+    assert unsound.startswith("pull request #2 can't be read: ")
+
+
+def test_a_head_without_the_folder_of_the_declarations_hides_no_other_pull_request(
+    desk: Desk, run_pending: Allot
+) -> None:
+    root = desk.place.root
+    (root / "cloud").mkdir()
+    git(root, "mv", "platform", "tenants", "cloud")
+    git(root, *AUTHOR, "commit", "-q", "-m", "Move the declarations")
+    git(root, "push", "-q", "origin", "main")
+    git(root, "checkout", "-q", "-B", "change-1")
+    git(root, "rm", "-q", "-r", "cloud")
+    desk.open(1, "ada-k")
+    git(root, "checkout", "-q", "-B", "change-2")
+    edit(root / "cloud", WEBUI, "l4-quarter", "l4-whole")
+    desk.open(2, "ada-k")
+    result = run_pending("instance", "--tenant", "solo-ada", "--repo", root / "cloud")
+    assert [row.split(" #")[1].split()[0] for row in rows(result) if "#" in row] == ["2"]
+    assert "pull request #1 can't be read: it has no folder cloud" in result.err.splitlines()
+
+
+def test_a_remote_that_does_not_answer_is_an_error(desk: Desk, run_pending: Allot) -> None:
+    root = desk.place.root
+    desk.world.open(1, "1" * 40, "ada-k")
+    with pytest.raises(OperationRefused, match="doesn't answer"):
+        pending_reader(desk, Remote(Repository(root), str(root / "missing"))).read()
+
+
+@pytest.mark.parametrize("limits", [PendingLimits(pull_requests=1), PendingLimits(seconds=0.0)])
+def test_limits_end_the_reading_with_a_note(desk: Desk, limits: PendingLimits) -> None:
+    for number, spec in ((1, "l4-whole"), (2, "l4-half")):
+        desk.propose(number, "l4-quarter", spec)
+    pending = pending_reader(desk, Remote(Repository(desk.place.root), "origin"), limits).read()
+    read = limits.pull_requests if limits.seconds else 0
+    assert len(pending.changes) == read
+    assert pending.notes == [
+        f"#{read + 1} and later: {pluralize(2 - read, 'pull request')} not read, because the limit is"
+        f" {limits.pull_requests:,} pull requests or {limits.seconds:g} seconds: close old pull requests"
+    ]
+
+
+def pending_reader(desk: Desk, remote: Remote, limits: PendingLimits = DEFAULT_LIMITS) -> PendingReader:
+    """Return a reader of the desk's pull requests."""
+    root = desk.place.root
+    declared = CommitSource(root, git(root, "rev-parse", "main"))
+    connection = forge.connect(desk.world.kind, f"https://forge.example/{REPOSITORY}", Token(TOKEN), desk.world.api)
+    return PendingReader(declared, "main", connection, remote, {}, limits)
