@@ -188,10 +188,20 @@ def open_listing(clone: Clone) -> ListingReader:
 
 
 def print_troubles(listing: ResourceListing) -> None:
-    """Print to standard error which clusters have no usable report, unless --quiet was given."""
+    """Print to standard error which clusters have no usable or no recent report, unless --quiet was given."""
+    print_stale_notices(listing)
     if not is_quiet():
         for name, words in sorted(listing.troubles.items()):
             click.echo(f"{escape_unprintable(name)}: {escape_unprintable(words, 1000)}", err=True)
+
+
+def print_stale_notices(listing: ResourceListing) -> None:
+    """Print to standard error which clusters have no recent report, unless --quiet was given."""
+    from allotment.reports.status_tables import stale_notices
+
+    if not is_quiet():
+        for notice in stale_notices(listing.reports, current_time()):
+            click.echo(notice.plain, err=True)
 
 
 def print_rows(

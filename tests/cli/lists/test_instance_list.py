@@ -164,3 +164,24 @@ def test_a_change_is_listed_at_once(place: Place, run_list: Allot) -> None:
     edit(place.root, "tenants/uni-lab/instances/group-a.yaml", "state: Running", "state: Stopped")
     place.merge()
     assert "uni-lab/group-a eu-1 Stopped Merged - l4-quarter 0 - 0.00" in rows(run_list("--tenant", "uni-lab"))
+
+
+def test_a_stale_report_is_named_also_if_the_list_comes_from_the_cache(
+    place: Place, tmp_path: Path, run_list: Allot, allot: Allot
+) -> None:
+    place.publish()
+    report_webui(place, Bed(tmp_path / "data", place.remote))  # observed in the past
+    notice = "eu-1: STALE: its reporter has said nothing for "
+    for _ in range(2):
+        assert [line.startswith(notice) for line in run_list().err.splitlines() if line.startswith("eu-1")] == [True]
+    for words in (("storage", "list"), ("spec", "list"), ("stock", "search")):
+        result = allot(*words, "--repo", place.root)
+        assert notice in result.err, words
+        assert "STALE" not in result.out, words
+    assert "STALE" not in allot("--quiet", "instance", "list", "--repo", place.root).err
+
+
+def test_a_recent_report_is_not_stale(place: Place, bed: RecentBed, run_list: Allot) -> None:
+    place.publish()
+    report_webui(place, bed)
+    assert "STALE" not in run_list().err

@@ -19,6 +19,7 @@ from allotment.cli.list_options import (
     list_output_options,
     open_listing,
     print_rows,
+    print_stale_notices,
 )
 from allotment.cli.status_options import clone_options, open_clone
 
@@ -52,6 +53,7 @@ def command(*, sort_by: str | None, style: str, repo: Path | None, url: str | No
     check_offer_names(conditions, listing.offers, listing.clusters)
     columns = spec_columns(listing.currency)
     rows = sort_rows(filter_specs(listing.specs, conditions), columns, sort_by)
+    print_stale_notices(listing)
     print_rows(rows, columns, style, lambda selected: _build_output(listing.currency, selected), lambda row: row.name)
 
 

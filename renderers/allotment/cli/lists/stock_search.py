@@ -20,6 +20,7 @@ from allotment.cli.list_options import (
     list_output_options,
     open_listing,
     print_rows,
+    print_stale_notices,
 )
 from allotment.cli.status_options import clone_options, open_clone
 
@@ -64,6 +65,7 @@ def command(*, free: int, sort_by: str | None, style: str, repo: Path | None, ur
     check_known_names("tenant", conditions.tenants, listing.tenants)
     columns = stock_columns(listing.currency)
     rows = sort_rows(filter_stocks(listing.stocks, conditions, free), columns, sort_by or "price")
+    print_stale_notices(listing)
     print_rows(rows, columns, style, lambda selected: _build_output(listing.currency, selected), lambda row: row.label)
 
 

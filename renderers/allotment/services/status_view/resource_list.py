@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
+import msgspec
+
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.file_cache import FileCache, program_key
 from allotment.declared.tenant_facts import TenantFacts
@@ -19,6 +21,7 @@ from allotment.observed.resource_rows import (
     build_storage_rows,
     read_offers,
 )
+from allotment.observed.status import ClusterStatus
 from allotment.problems import AllotmentError
 from allotment.services.check.check_options import OpenCache
 from allotment.services.platform_settings import read_platform
@@ -31,7 +34,8 @@ _KEY = "listing"  # the only value in the cache
 class ResourceListing(NamedTuple):
     """All declared and reported instances and storages, the declared tenants, and the offers of the catalog.
 
-    `troubles` maps a cluster to the fault of its status branch.
+    `reports` are the clusters' last reports without their stocks and cold starts. Whether a report is stale depends on the
+    time of the output. `troubles` maps a cluster to the fault of its status branch.
     """
 
     currency: str
@@ -42,6 +46,7 @@ class ResourceListing(NamedTuple):
     storages: tuple[StorageRow, ...]
     stocks: tuple[StockOffer, ...]
     specs: tuple[SpecRow, ...]
+    reports: tuple[ClusterStatus, ...]
     troubles: dict[str, str]
 
 
@@ -106,5 +111,8 @@ class ListingReader:
             storages=tuple(build_storage_rows(view.rows, tenants, offers)),
             stocks=tuple(stocks),
             specs=tuple(build_spec_rows(catalog, offers, stocks)),
+            reports=tuple(
+                msgspec.structs.replace(status, stocks=(), cold_starts=()) for status in view.reported_status.clusters
+            ),
             troubles=dict(view.reported_status.troubles),
         )
