@@ -94,6 +94,7 @@ def test_all_versions_but_the_replacement_are_deprecated() -> None:
         (["2026-09-01", "2026-10-05"], "2026-10-05"),
         (["a", "1"], "1"),
         (["0.14.0", "0.14.0.post1"], "0.14.0.post1"),
+        (["1.2.0-rc1", "1.2.0", "1.1.9"], "1.2.0"),
     ],
 )
 def test_the_newest_version_has_the_highest_numbers(names: list[str], newest: str) -> None:

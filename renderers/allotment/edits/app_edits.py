@@ -13,6 +13,7 @@ from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.app import App, AppVersion
 from allotment.declared.layout import PLATFORM
 from allotment.declared.reading import suggest_name
+from allotment.declared.version_order import build_version_key
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.declarations import Declarations
 from allotment.edits.new_declaration import build_declaration, check_declaration
@@ -20,7 +21,6 @@ from allotment.problems import OperationRefused, quote_value
 
 _VERSIONS = ("spec", "versions")
 _VERSION_NAME = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z._-]{0,30}[0-9A-Za-z])?")
-_NUMBERS = re.compile(r"([0-9]+)")
 _DEPRECATABLE = ("Active", "Deprecated")
 
 
@@ -100,13 +100,7 @@ def version_of_tag(tag: str) -> str:
 def find_newest_version(versions: Sequence[AppVersion]) -> AppVersion:
     """Return the Active version with the highest numbers in its name; if none is Active, the highest of all."""
     active = [version for version in versions if version.lifecycle == "Active"]
-    return max(active or versions, key=lambda version: _sort_key(version.version))
-
-
-def _sort_key(version: str) -> list[tuple[bool, int, str]]:
-    """Return a key that sorts 1.10 above 1.9."""
-    parts = _NUMBERS.split(version)
-    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts if part]
+    return max(active or versions, key=lambda version: build_version_key(version.version))
 
 
 def _find_version(declared: DeclarationFile[App], name: str) -> AppVersion:

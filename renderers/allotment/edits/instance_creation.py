@@ -10,6 +10,7 @@ from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.layout import PLATFORM, Scope
+from allotment.declared.version_order import build_version_key
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.declarations import Declarations
 from allotment.edits.new_declaration import build_declaration, list_option_problems
@@ -163,7 +164,7 @@ class _InstanceBuilder:
             self.parser.check_name("--app", version, names, f"App {name} has no version")
         elif not active:
             self.parser.problems.append(f"--app: no version of App {name} is Active: write {name}:VERSION")
-        return {"name": name, "version": version or max(active, key=_version_key, default="")}
+        return {"name": name, "version": version or max(active, key=build_version_key, default="")}
 
     def _build_mounts(self) -> list[dict[str, Any]]:
         options, owner = self._options, self._new.tenant
@@ -196,12 +197,3 @@ class _InstanceBuilder:
                 is_prefixed = line.startswith(("--", "add --"))
                 text = line.replace("--size:", "--new-storage:") if is_prefixed else f"--new-storage: {line}"
                 self.parser.problems.append(text)
-
-
-def _version_key(version: str) -> tuple[list[tuple[bool, int, str]], bool, str]:
-    """Return a sort key that compares numbers as numbers. A version with a suffix, such as -rc1, precedes its release."""
-    release, dash, suffix = version.removeprefix("v").partition("-")
-    parts = [
-        (part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in release.replace("_", ".").split(".")
-    ]
-    return parts, not dash, suffix
