@@ -14,7 +14,6 @@ from allotment.edits.input_rows import read_rows
 from allotment.edits.new_declaration import InvalidField
 from allotment.edits.stock_edits import (
     COLUMNS,
-    REQUIRED_COLUMNS,
     NewStock,
     add_stock,
     add_stocks,
@@ -107,7 +106,7 @@ YAML = """\
 
 @pytest.mark.parametrize(("source", "text"), [("s.csv", CSV), ("s.yaml", YAML), ("s.yml", f"---\n{YAML}")])
 def test_the_rows_of_a_file_are_one_change(source: str, text: str) -> None:
-    file = read_rows(source, text.encode(), COLUMNS, REQUIRED_COLUMNS)
+    file = read_rows(source, text.encode(), COLUMNS)
     change = add_stocks(DECLARED, file)
     assert change.title == "Add 2 stocks"
     assert change.files == {
@@ -123,9 +122,9 @@ eu-1/whole-a,l4-whole,x,
 eu-1/whole-b,l4-whole,1,
 eu-1/whole-b,l4-whole,1,
 
-whole,l4-whole,1
-eu-1/whole-c,,1
-eu-1/whole-d,l4-whol,1
+whole,l4-whole,1,
+eu-1/whole-c,,1,
+eu-1/whole-d,l4-whol,1,
 """
     message = """\
 5 problems, so nothing was changed:
@@ -135,7 +134,7 @@ s.csv:6: 'whole' is not in the format CLUSTER/NAME, such as eu-1/l4
 s.csv:7: no value for spec: write it
 s.csv:8: the platform has no GPUSpec named 'l4-whol'; did you mean 'l4-whole'?"""
     with pytest.raises(OperationRefused, match=f"^{re.escape(message)}$"):
-        add_stocks(DECLARED, read_rows("s.csv", text.encode(), COLUMNS, REQUIRED_COLUMNS))
+        add_stocks(DECLARED, read_rows("s.csv", text.encode(), COLUMNS))
 
 
 def test_stocks_are_removed_together_or_not_at_all() -> None:

@@ -12,14 +12,13 @@ from allotment.declared.kinds.stock import Stock
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
-from allotment.edits.input_rows import InputFile, RowProblem, refuse_rows
+from allotment.edits.input_rows import Columns, InputFile, RowProblem, refuse_rows
 from allotment.edits.new_declaration import InvalidField, build_declaration, check_declaration, parse_number
 from allotment.manifests.yaml_text import without_empty
 from allotment.problems import OperationRefused, pluralize, quote_value
 from allotment.rules.pools import list_differences
 
-COLUMNS = ("name", "spec", "count", "tenant", "node-pool", "warm")
-REQUIRED_COLUMNS = ("name", "spec", "count")
+COLUMNS = Columns(("name", "spec", "count", "tenant", "node-pool", "warm"), ("name", "spec", "count"))
 # The name of the option, or of the column of a file, for each field.
 INPUTS_BY_FIELD = {
     "spec.count": "count",

@@ -155,14 +155,15 @@ def _read_instances(
     target: str | None, count: int | None, file: Path | None, options: InstanceOptions
 ) -> list[InstanceRow]:
     """Return the instances that the arguments describe. Raises UsageError if the arguments exclude each other."""
+    from allotment.cli.edit_commands.field_options import read_file
     from allotment.edits.instance_batch import number_instances
     from allotment.edits.instance_creation import NewInstance
-    from allotment.edits.instance_rows import InstanceRow, read_rows
+    from allotment.edits.instance_rows import InstanceRow, read_instances
 
     if file is not None:
         if target is not None or count is not None:
             raise click.UsageError("--from excludes TENANT/NAME and --count: the file has the names")
-        return read_rows(file.name, file.read_bytes(), options)
+        return read_instances(str(file), read_file("--from", file), options)
     if target is None:
         raise click.UsageError("name the instance as TENANT/NAME, or add --from FILE")
     tenant, name = require_resource_name(target)

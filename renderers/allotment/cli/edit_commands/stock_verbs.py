@@ -109,11 +109,11 @@ def add(
 
 def _add_from_file(file: Path, others: list[str], options: ChangeOptions) -> None:
     from allotment.edits.input_rows import read_rows
-    from allotment.edits.stock_edits import COLUMNS, REQUIRED_COLUMNS, add_stocks
+    from allotment.edits.stock_edits import COLUMNS, add_stocks
 
     if others:
         raise click.UsageError(f"{others[0]}: the rows of --from have the values: omit it, or omit --from")
-    rows = read_rows(str(file), read_file("--from", file), COLUMNS, REQUIRED_COLUMNS)
+    rows = read_rows(str(file), read_file("--from", file), COLUMNS)
     run_change(options, lambda declarations: add_stocks(declarations, rows))
 
 
