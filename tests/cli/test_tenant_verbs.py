@@ -105,8 +105,8 @@ def test_members_are_removed(place: Place, allot: Allot) -> None:
         ((*NEW, *FAY, "--ssh-key", "/no/key"), "allot: --ssh-key: '/no/key' can't be read: No such file or directory"),
         ((*NEW, *FAY, "--display-name", "x" * 101), "allot: --display-name: "),
         ((*NEW, *FAY, "--description", "x" * 2001), "allot: --description: "),
-        ((*NEW, *FAY, "--label", "a"), "allot: label 'a' is not in the format KEY=VALUE, such as team=design"),
-        ((*NEW, *FAY, "--label", "a=b", "--label", "a=c"), "allot: label 'a' is given twice: omit one of them"),
+        ((*NEW, *FAY, "--label", "a"), "allot: --label: 'a' is not in the format KEY=VALUE"),
+        ((*NEW, *FAY, "--label", "a=b", "--label", "a=c"), "allot: --label: 'a' occurs twice: omit one of them"),
         ((*NEW, *FAY, "--label", "a/b=c"), "allot: --label: 'a/b' is not a label: write letters, digits"),
         (
             (*NEW, "--plan", "team", "--login", "x"),

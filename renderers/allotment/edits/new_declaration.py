@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from allotment import API_VERSION
@@ -12,7 +12,7 @@ from allotment.declared.canonical import canonicalize
 from allotment.declared.layout import DeclarationPath, parse_path
 from allotment.declared.reading import read_declaration
 from allotment.manifests.yaml_text import dump
-from allotment.problems import Finding, OperationRefused, quote_value
+from allotment.problems import Finding, OperationRefused
 
 _INDEX = re.compile(r"\[[0-9]+\]")
 _WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
@@ -71,16 +71,3 @@ def list_option_problems(path: str, data: bytes, options: Mapping[str, str]) -> 
 def parse_number(text: str) -> int | str:
     """Return a whole number, or the text itself, which the check of the declaration then reports."""
     return int(text) if _WHOLE_NUMBER.fullmatch(text) else text
-
-
-def parse_labels(texts: Iterable[str]) -> dict[str, str]:
-    """Return labels from texts such as `team=design`. Raises OperationRefused for another format, or for a repeated key."""
-    labels: dict[str, str] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise OperationRefused(f"label {quote_value(text)} is not in the format KEY=VALUE, such as team=design")
-        if key in labels:
-            raise OperationRefused(f"label {quote_value(key)} is given twice: omit one of them")
-        labels[key] = value
-    return labels

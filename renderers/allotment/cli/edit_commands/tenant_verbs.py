@@ -72,7 +72,7 @@ def create(
       allot tenant create gray-owl --plan team --display-name "Gray Owl" --admin-group owl-leads --label costs=4711 --push
     """
     from allotment.edits.member_edits import NewMember
-    from allotment.edits.new_declaration import parse_labels
+    from allotment.edits.option_values import OptionParser
     from allotment.edits.tenant_edits import create_tenant
     from allotment.manifests.yaml_text import without_empty
 
@@ -93,7 +93,10 @@ def create(
 
             raise OperationRefused(f"--plan: no Plan is named {quote_value(plan)}{suggest_name(plan, plans)}")
         spec = without_empty({"displayName": display_name, "description": description, "plan": plan})
-        return create_tenant(declarations, name, spec, parse_labels(labels), admins)
+        parser = OptionParser()
+        pairs = parser.parse_pairs("--label", labels)
+        parser.raise_problems()
+        return create_tenant(declarations, name, spec, pairs, admins)
 
     run_field_change(options, build, _INPUTS_BY_FIELD)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.folder_source import FolderSource
@@ -17,7 +17,6 @@ from allotment.adapters.git.uncommitted import uncommitted_files
 from allotment.adapters.overlay_source import OverlaySource
 from allotment.diff.change_plan import ChangePlan
 from allotment.edits.change_set import ChangeSet
-from allotment.edits.declarations import Declarations
 from allotment.edits.operation_id import BuildChange, add_operation_id, list_read_paths, name_operation_branch
 from allotment.problems import OperationRefused, Problem, quote_value
 from allotment.services.changes.branch_change import BaseCommit, PushedBranch, push_change, push_operation
@@ -42,26 +41,6 @@ class PlannedChange(NamedTuple):
     before: dict[str, bytes | None]
     plan: ChangePlan | None
     errors: tuple[Problem, ...]
-
-
-class ChangeTarget(Protocol):
-    """A place with declarations that a command changes.
-
-    With an operation ID, each written declaration and the commit get the ID.
-    """
-
-    declarations: Declarations
-
-    def plan(self, change_set: ChangeSet) -> PlannedChange:
-        """Return the effects of a change. Nothing is written. Raises OperationRefused if the change can't be applied."""
-        ...
-
-    def find_repeated(self, build: BuildChange) -> RepeatedChange | None:
-        """Return the change of an earlier command with the same operation ID; None without such a command.
-
-        Raises OperationConflict if the earlier command made another change.
-        """
-        ...
 
 
 class FolderTarget:
