@@ -14,6 +14,7 @@ from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused, quote_value
 
 _MAX_OUTPUT = 400  # characters of Git's output
+_AUTHORITY_END = re.compile("[/?#]")
 _URL = re.compile(r"(?:https?|ssh|git|file)://[^\s]+")
 
 
@@ -47,7 +48,7 @@ def open_remote_clone(url: str) -> tuple[Path, Remote]:
 def _check_url(url: str) -> None:
     """Raise OperationRefused if the URL is invalid or contains credentials. Only an SSH URL may contain a user name."""
     scheme, _, rest = url.partition("://")
-    user, at, host = re.split("[/?#]", rest, maxsplit=1)[0].rpartition("@")
+    user, at, host = _AUTHORITY_END.split(rest, maxsplit=1)[0].rpartition("@")
     if at and (scheme != "ssh" or ":" in user):
         raise OperationRefused(
             f"the URL contains a password or a token before {quote_value(f'@{host}')}, which other users of this computer"
