@@ -71,7 +71,9 @@ def test_from_an_empty_folder_to_a_published_branch(session: Session, tmp_path: 
     session.asks("The parent domain of all instances:", "gpu.acme.dev")
     session.asks("The OIDC issuer for logins, https://…:", "https://id.acme.dev")
     session.asks("Your login at the forge; you approve changes to the platform:", "alice")
-    session.asks("The apps to offer (code-server, comfyui, jupyter, stable-diffusion-webui, vllm; or none) [jupyter]:", "none")
+    session.asks(
+        "The apps to offer (code-server, comfyui, jupyter, stable-diffusion-webui, vllm; or none) [jupyter]:", "none"
+    )
     session.asks("The add-ons that the cluster lacks (or none)", "none")
     session.asks("The image of the file server of storages (or none)", "none")
     output = session.ended()

@@ -75,7 +75,7 @@ def edit_document(data: bytes, model: type[BaseModel], edits: Sequence[Edit]) ->
 
 
 class _TreeEditor:
-    """Edits the tree of a document. `model` tells a list that is absent from a mapping."""
+    """Edits the tree of a document. `model` shows whether an absent field is a list or a mapping."""
 
     def __init__(self, root: Group, model: type[BaseModel]) -> None:
         self._root, self._model = root, model

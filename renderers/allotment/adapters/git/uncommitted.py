@@ -87,7 +87,7 @@ def _copied_index_environment(repository: Repository, folder: Path) -> dict[str,
 
 
 def read_staged_files(repository: Repository, commit: str, paths: Iterable[str]) -> dict[str, bytes | None]:
-    """Return the staged contents of the files whose index entry differs from a commit. None is a staged removal.
+    """Return the staged contents of all files with an index entry that differs from a commit; None for a removal.
 
     The paths are relative to the root of the work tree.
     """
