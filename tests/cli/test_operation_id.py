@@ -131,6 +131,23 @@ def test_a_merged_change_is_not_repeated(options: tuple[str, ...], published: Pl
     assert branches(published) == []
 
 
+def test_a_squash_that_keeps_the_message_and_adds_a_number_is_not_repeated(
+    published: Place, clone: Path, allot: Allot
+) -> None:
+    first = push(allot, published.root)
+    (branch,) = branches(published)
+    git(published.root, "fetch", "-q", "origin")
+    git(published.root, "checkout", "-q", "--detach", "origin/main")
+    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@northlight.example")
+    git(published.root, "merge", "-q", "--squash", f"origin/{branch}")
+    message = f"Stop solo-ada/webui (#12)\n\nOperation-ID: {ID}\n"
+    git(published.root, *identity, "commit", "-q", "-m", message)
+    git(published.root, "push", "-q", "origin", "HEAD:main", f":{branch}")
+    git(published.root, "checkout", "-q", "main")
+    assert push(allot, clone) == first
+    assert branches(published) == []
+
+
 @pytest.mark.parametrize(
     "words",
     [

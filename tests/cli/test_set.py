@@ -213,3 +213,10 @@ def test_text_that_is_not_utf_8_and_a_second_value_are_refused(published: Place,
         result = allot("set", TARGET, assignment, "--repo", published.root)
         assert result.code == 2, result
     assert git(published.root, "status", "--short") == ""
+
+
+def test_a_start_in_a_suspended_tenant_names_the_way_out(published: Place, allot: Allot) -> None:
+    assert allot("tenant", "suspend", "solo-ada", "--repo", published.root).code == 0
+    result = allot("instance", "start", "solo-ada/webui", "--repo", published.root)
+    assert (result.code, "Tenant solo-ada is Suspended" in result.out) == (0, True)
+    assert "`allot tenant resume solo-ada`" in result.out

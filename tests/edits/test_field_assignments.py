@@ -73,3 +73,10 @@ def test_an_item_is_added_by_yaml_and_removed_by_its_name() -> None:
 def test_a_wrong_name_field_or_value_is_refused(target: str, assignment: str, message: str) -> None:
     with pytest.raises(OperationRefused, match=f"^{re.escape(message)}"):
         assign(target, assignment)
+
+
+def test_a_label_with_dots_and_a_repeated_argument() -> None:
+    _, gone, new = assign("instance/solo-ada/webui", "metadata.labels.my.team=x")
+    assert (gone, new) == ("", "  labels:\n    my.team: x")
+    _, _, new = assign("instance/solo-ada/webui", "container.args+=-v", "container.args+=a", "container.args+=-v")
+    assert new.splitlines()[-3:] == ['      - "-v"', "      - a", '      - "-v"']

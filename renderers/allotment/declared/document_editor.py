@@ -93,7 +93,8 @@ class _TreeEditor:
         items, key = self._find_group(edit.path, is_mapping=False), _key_of(edit.value)
         if items.is_mapping:
             raise OperationRefused(f"{_describe(edit.path)} is not a list")
-        if key is not None and any(_item_key(entry.value) == key for entry in items.entries):
+        is_keyed = key is not None and edit.path[-1] not in ORDERED_LISTS  # an argument may occur twice
+        if is_keyed and any(_item_key(entry.value) == key for entry in items.entries):
             raise OperationRefused(f"{_describe(edit.path)} has {quote_value(key)} already")
         items.entries.append(_create_entry(None, edit.value))
 

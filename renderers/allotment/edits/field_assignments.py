@@ -30,6 +30,7 @@ _ALIASES = {
     "spec": "GPUSpec",
 }
 _TOP_FIELDS = ("metadata", "spec")
+_LABEL_DEPTH = 3
 
 
 class DeclarationName(NamedTuple):
@@ -96,6 +97,8 @@ def _find_field(model: type[BaseModel], text: str) -> tuple[tuple[str, ...], Fie
     path = tuple(text.split("."))
     if path[0] not in _TOP_FIELDS:
         path = ("spec", *path)
+    if path[:2] == ("metadata", "labels") and len(path) > _LABEL_DEPTH:
+        path = (*path[:2], ".".join(path[2:]))  # the key of a label may contain dots
     for depth in range(1, len(path) + 1):
         field_type = find_type_by_key(model, path[:depth])
         if field_type is None:

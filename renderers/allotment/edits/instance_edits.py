@@ -6,6 +6,7 @@ from typing import Literal
 
 from allotment.declared.document_editor import RemoveField, SetField, edit_document
 from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import Scope
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
@@ -46,6 +47,17 @@ def delete_instances(declarations: Declarations, instances: list[tuple[str, str]
     return merge_change_sets(_choose_title("Delete", changes), changes)
 
 
+def list_suspension_notes(declarations: Declarations, tenant: str) -> tuple[str, ...]:
+    """Return a note if the tenant is Suspended or Retired, so that its instances do not run; otherwise nothing."""
+    try:
+        lifecycle = declarations.find(Tenant, Scope("tenant", tenant), tenant).model.spec.lifecycle
+    except OperationRefused:  # the plan of the change reports the problem
+        return ()
+    if lifecycle == "Active":
+        return ()
+    return (f"Tenant {tenant} is {lifecycle}, so its instances do not run: `allot tenant resume {tenant}` resumes it.",)
+
+
 def _restart(declarations: Declarations, tenant: str, name: str) -> ChangeSet:
     declared = declarations.find(GPUInstance, Scope("tenant", tenant), name)
     spec = declared.model.spec
@@ -77,7 +89,7 @@ def _set_state(declarations: Declarations, tenant: str, name: str, state: Instan
     if declared.model.spec.state != state:
         edit = RemoveField(path) if state == "Running" else SetField(path, state)
         data = edit_document(data, GPUInstance, [edit])
-    notes = (STOP_NOTE,) if state == "Stopped" else ()
+    notes = (STOP_NOTE,) if state == "Stopped" else list_suspension_notes(declarations, tenant)
     return ChangeSet(
         f"{_VERBS[state]} {tenant}/{name}", {declared.path: data}, (f"GPUInstance {tenant}/{name}",), notes
     )

@@ -259,7 +259,7 @@ def translate_request_errors() -> Iterator[None]:
         yield
     except requests.RequestException as error:
         raise ForgeUnreachable(f"the forge doesn't answer: {type(error).__name__}") from None
-    except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AssertionError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise ForgeUnreachable(
             f"the forge's answer makes no sense: {type(error).__name__} {escape_unprintable(str(error), 80)}"
         ) from None

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import github
 from github.Auth import Token as AuthToken
-from github.GithubException import GithubException
+from github.GithubException import BadAttributeException, GithubException
 from github.NamedUser import NamedUser
 from github.PullRequest import PullRequest as Pull
 from github.Repository import Repository
@@ -242,6 +242,8 @@ def _translate_errors() -> Iterator[None]:
             yield
     except ForgeError:
         raise
+    except BadAttributeException:
+        raise ForgeUnreachable("the forge's answer has a value of a wrong type") from None
     except GithubException as error:
         words = error.data.get("message", "") if isinstance(error.data, dict) else ""
         if not error.status:

@@ -10,7 +10,7 @@ import urllib3
 
 from allotment.adapters.cluster.api import CONNECT_SECONDS, ApiUnavailable, error_text, read_body
 from allotment.adapters.cluster.discovery import create_connection_pool
-from allotment.problems import OperationRefused, escape_unprintable
+from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
 _READ_SECONDS = 20.0  # the longest time between two packets, and of a whole body
 _MAX_BYTES = 4 << 20  # bytes of a response; the OCI specification limits manifests to 4 MiB
@@ -42,7 +42,10 @@ def send_request(method: str, url: str, headers: Mapping[str, str]) -> RegistryR
 
     A redirect must lead to HTTPS, or stay at the same origin. The Authorization header stays at the origin of `url`.
     """
-    origin, target = urlsplit(url), url
+    try:
+        origin, target = urlsplit(url), url
+    except ValueError:
+        raise RegistryError(f"{quote_value(url)} is no valid address: check the registry") from None
     for _ in range(_MAX_REDIRECTS + 1):
         current = _split_url(target, origin)
         same = _origin(current) == _origin(origin)

@@ -22,6 +22,7 @@ from allotment.problems import OperationRefused, quote_value
 from allotment.services.changes.branch_change import BaseCommit
 from allotment.services.changes.declared_files import open_declarations
 
+_PULL_NUMBER = re.compile(r" \([#!][0-9]{1,9}\)\Z")  # forges add it to the title of a squash commit
 MAX_BRANCH_COMMITS = 100  # commits of a branch that are searched for the commit of an operation
 
 
@@ -143,7 +144,8 @@ class OperationFinder:
         before = {path: declarations.read(path) for path in change_set.files}
         changed = {path: data for path, data in change_set.files.items() if data != before[path]}
         change_set = change_set._replace(files=add_operation_id(changed, self._id))
-        if use.is_own_commit and self._repository.subject(use.commit) != change_set.title:
+        subject = _PULL_NUMBER.sub("", self._repository.subject(use.commit))
+        if use.is_own_commit and subject != change_set.title:
             return None
         if not changed or any(applied.read(path) != data for path, data in change_set.files.items()):
             return None
