@@ -39,6 +39,13 @@ def test_unknown_columns_and_missing_values_are_problems() -> None:
         read("x.csv", "name,cout\na,\n")
 
 
+def test_semicolons_between_columns_are_refused() -> None:
+    with pytest.raises(
+        OperationRefused, match=r"\nx\.csv:1: the columns are separated by semicolons: separate them by commas$"
+    ):
+        read("x.csv", "name;count\na;1\n")
+
+
 def test_a_list_has_several_values() -> None:
     rows = (InputRow(2, {"name": "a"}, {"env": ("A=1", "B=2")}), InputRow(3, {"name": "b"}, {}))
     assert read("x.CSV", "name,env\na,A=1; B=2\nb,\n").rows == rows

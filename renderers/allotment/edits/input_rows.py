@@ -123,6 +123,8 @@ def _read_csv(source: str, text: str, columns: Columns) -> Iterator[InputRow]:
 
 def _check_header(source: str, header: Sequence[str], columns: Columns) -> None:
     messages = [_unknown_column(column, columns) for column in header if column not in columns.names]
+    if len(header) == 1 and ";" in header[0]:
+        messages = ["the columns are separated by semicolons: separate them by commas"]
     if len(set(header)) < len(header):
         messages.append("two columns have the same name: rename a column")
     if messages:
