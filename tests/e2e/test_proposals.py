@@ -3,21 +3,57 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from tests.conftest import Allot, copy_sample, edit
 from tests.controlplane.gitea import BOT, ORGANISATION, Gitea
 from tests.controlplane.processes import eventually
 from tests.published import git
+from tests.terminal import ALLOT
 
 pytestmark = pytest.mark.e2e
 REPOSITORY = f"{ORGANISATION}/proposals"
 ID = "deploy-2026.11_a"
 STOP = ("instance", "stop", "solo-ada/webui", "--pr", "-o", "json", "--operation-id", ID)
+
+
+NEW_TENANT = {
+    "tenant.yaml": """apiVersion: allotment.dev/v1alpha1
+kind: Tenant
+metadata:
+  name: studio-new
+spec:
+  plan: starter
+""",
+    "members.yaml": """apiVersion: allotment.dev/v1alpha1
+kind: Members
+metadata:
+  name: studio-new
+spec:
+  users:
+    - name: eve
+      role: Admin
+      login: eve-k
+      subject: 00u1eve
+""",
+}
+ANSWERS = (
+    ("GPU (1 to 1) [1]:", ""),
+    ("App (1 to 6) [1]:", "3"),  # stable-diffusion-webui
+    ("Storage (1 to 2) [2]:", ""),  # a new one
+    ("Kind of storage (1 to 2) [1]:", ""),
+    ("Name of the storage [models]:", "checkpoints"),
+    ("Size [50Gi]:", ""),
+    ("Path in the container [/workspace/", "/workspace/models"),
+    ("(empty: none) []:", ""),
+    ("Create it? [Y/n]:", ""),
+)
 
 
 class Proposals:
@@ -130,3 +166,39 @@ def test_a_token_alone_is_enough(proposals: Proposals) -> None:
     assert (pull["html_url"], pull["head"]["repo"]["full_name"]) == (answer["url"], REPOSITORY)
     other = ("instance", "stop", "ml-orbit/lab", "--pr", "-o", "json")
     assert proposals.propose(BOT, f"{proposals.url}.git", *other)["url"] != answer["url"]
+
+
+def test_a_designer_opens_a_mergeable_pull_request_on_a_terminal(proposals: Proposals) -> None:
+    """From an empty tenant, by answers to questions, to a WebUI with a new storage for its models."""
+    clone = proposals.clone(BOT, "clone")
+    for name, text in NEW_TENANT.items():
+        file = clone / "tenants/studio-new" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    git(clone, "add", "-A")
+    git(clone, "-c", "user.name=a", "-c", "user.email=a@northlight.example", "commit", "-q", "-m", "Add studio-new")
+    git(clone, "push", "-q", "origin", "HEAD:main")
+    environment = {**os.environ, "TERM": "dumb", "NO_COLOR": "1", "ALLOT_FORGE_TOKEN": proposals.gitea.tokens[BOT]}
+    words = [*ALLOT[1:], "instance", "create", "studio-new/webui", "--pr"]
+    child = pexpect.spawn(
+        ALLOT[0], words, cwd=str(clone), env=environment, dimensions=(50, 110), encoding="utf-8", timeout=60
+    )
+    for question, answer in ANSWERS:
+        child.expect_exact(question)
+        child.sendline(answer)
+    child.expect(pexpect.EOF)
+    child.close()
+    (pull,) = proposals.pulls()
+    assert (child.exitstatus, pull["html_url"] in child.before) == (0, True), child.before
+    path = f"repos/{REPOSITORY}/pulls/{pull['number']}"
+    eventually(lambda: proposals.gitea.api(path)["mergeable"], "the pull request to be mergeable", 30)
+    assert sorted(file["filename"] for file in proposals.gitea.api(f"{path}/files")) == [
+        "tenants/studio-new/instances/webui.yaml",
+        "tenants/studio-new/storages/checkpoints.yaml",
+    ]
+    proposals.merge(pull["number"])
+    git(clone, "pull", "-q", "origin", "main")
+    instance = (clone / "tenants/studio-new/instances/webui.yaml").read_text(encoding="utf-8")
+    assert "    name: stable-diffusion-webui\n" in instance
+    assert "    - name: checkpoints\n      mountPath: /workspace/models\n" in instance
+    assert git(clone, "status", "--short") == ""
