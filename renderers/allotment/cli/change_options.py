@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from allotment.adapters.git.remote import Remote
     from allotment.cli.change_output import Stage
     from allotment.edits.operation_id import BuildChange
-    from allotment.services.changes.change_target import BranchTarget, FolderTarget
+    from allotment.services.changes.change_target import BranchTarget, FolderTarget, PlanCaches
 
 DEFAULT_TIMEOUT = 3600  # seconds
 Confirm = Callable[[], object]
@@ -253,11 +253,20 @@ def _choose_day(source: Any) -> Any:
     return choose_day(source, None)
 
 
+def _open_caches(root: Path) -> PlanCaches:
+    from allotment.services.changes.change_target import PlanCaches
+
+    return PlanCaches(create_cache_opener(root, "-plan"), create_cache_opener(root, "-tree"))
+
+
 def _open_folder_target(options: ChangeOptions) -> FolderTarget:
-    from allotment.services.changes.change_target import FolderTarget
+    from allotment.services.changes.folder_comparison import start_comparison
 
     root = find_repository(options.repo)
-    return FolderTarget(root, _choose_day, create_cache_opener(root, "-plan"), options.operation_id)
+    comparison = start_comparison(root)  # before the import of most modules, which takes as long
+    from allotment.services.changes.change_target import FolderTarget
+
+    return FolderTarget(root, _choose_day, _open_caches(root), comparison, options.operation_id)
 
 
 def find_change_root(options: ChangeOptions) -> Path:
@@ -274,7 +283,7 @@ def open_branch_target(options: ChangeOptions) -> BranchTarget:
     from allotment.services.changes.change_target import BranchTarget
 
     root, remote = _open_remote(options)
-    return BranchTarget(root, remote, _choose_day, create_cache_opener(root, "-plan"), options.operation_id)
+    return BranchTarget(root, remote, _choose_day, _open_caches(root), options.operation_id)
 
 
 def _open_remote(options: ChangeOptions) -> tuple[Path, Remote]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from allotment.adapters.declaration_source import MAX_FILES, ScopeFiles, content_key, path_problem
 from allotment.adapters.folder_source import MAX_DEPTH
@@ -19,6 +19,22 @@ from allotment.problems import OperationRefused, Problem
 
 READ_AHEAD_FILES = 200  # files of a scope that are read with one request
 _IRREGULAR_KINDS = {LINK: "a symbolic link", SUBMODULE: "a submodule"}
+
+
+class ListedScope(NamedTuple):
+    """The files of a scope with their blobs, sorted by path, and their content key."""
+
+    kind: str
+    name: str
+    content_key: str
+    files: list[tuple[str, str]]
+
+
+class TreeListing(NamedTuple):
+    """The regular files below the roots of a tree, by scope."""
+
+    tree: str
+    scopes: list[ListedScope]
 
 
 class TreeSource:
@@ -39,6 +55,28 @@ class TreeSource:
         self._is_listed = False
         self._read_ahead: dict[str, bytes] = {}
         self._prefetched: dict[str, bytes] = {}
+
+    @classmethod
+    def from_listing(cls, repository: Repository, listing: TreeListing) -> TreeSource:
+        """Return the source of a tree from its exported listing. The tree is not read."""
+        source = TreeSource(repository, listing.tree)
+        for kind, name, key, files in listing.scopes:
+            scope = Scope(kind, name)
+            source._blobs.update(files)
+            source._files[scope], source._content_keys[scope] = files, key
+        source._is_listed = True
+        return source
+
+    def export_listing(self) -> TreeListing | None:
+        """Return the listing of the tree; None if the tree has files that can't be declarations."""
+        self._load_listing()
+        if self._problems:
+            return None
+        scopes = [
+            ListedScope(scope.kind, scope.name, self._compute_content_key(scope), files)
+            for scope, files in sorted(self._files.items())
+        ]
+        return TreeListing(self.tree, scopes)
 
     def with_changes(self, tree: str, blobs: Mapping[str, str]) -> TreeSource:
         """Return a source for `tree`, which must differ from this source's tree only in regular files of scopes.
@@ -113,6 +151,9 @@ class TreeSource:
             return False
         comparison = TreeComparison(self.repository.trees)
         try:
+            if other.tree == self.tree:
+                self._inherit_listing(other, {})
+                return True
             differing = comparison.compare(other.tree, self.tree)
             declared = [change for change in differing if change.path.split("/")[0] in ROOTS]
             if comparison.has_empty_folder or not all(map(_is_scope_file, declared)):
@@ -207,7 +248,7 @@ class CommitSource(TreeSource):
     """
 
     def __init__(
-        self, root: Path, ref: str, repository: Repository | None = None, like: CommitSource | None = None
+        self, root: Path, ref: str, repository: Repository | None = None, like: TreeSource | None = None
     ) -> None:
         repository = repository or Repository(root)
         self.root = root

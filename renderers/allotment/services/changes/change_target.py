@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +13,6 @@ from allotment.adapters.git.checkout import require_branch
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.uncommitted import uncommitted_files
 from allotment.adapters.overlay_source import OverlaySource
 from allotment.diff.change_plan import ChangePlan
 from allotment.edits.change_set import ChangeSet
@@ -23,6 +21,7 @@ from allotment.problems import OperationRefused, Problem, quote_value
 from allotment.services.changes.branch_change import BaseCommit, PushedBranch, push_change, push_operation
 from allotment.services.changes.declared_files import open_declarations
 from allotment.services.changes.folder_change import FolderChange
+from allotment.services.changes.folder_comparison import FolderComparison
 from allotment.services.changes.operations import OperationFinder, OperationUse, RepeatedChange
 from allotment.services.check.check_options import OpenCache
 from allotment.services.check.repository_check import check_repository
@@ -30,6 +29,13 @@ from allotment.services.platform_settings import read_branch
 from allotment.services.pull_requests.change_plan import plan_files
 
 ChooseDay = Callable[[Source], datetime.date]
+
+
+class PlanCaches(NamedTuple):
+    """The caches of the plans of one repository: the checks of its tenants, and the listing of its last commit."""
+
+    open_checks: OpenCache
+    open_listings: OpenCache
 
 
 class PlannedChange(NamedTuple):
@@ -47,16 +53,20 @@ class PlannedChange(NamedTuple):
 class FolderTarget:
     """The work tree `root`, with its uncommitted files."""
 
-    def __init__(self, root: Path, choose_day: ChooseDay, open_cache: OpenCache, operation_id: str = "") -> None:
-        self._root, self._choose_day, self._open_cache = root, choose_day, open_cache
+    def __init__(
+        self,
+        root: Path,
+        choose_day: ChooseDay,
+        caches: PlanCaches,
+        comparison: FolderComparison,
+        operation_id: str = "",
+    ) -> None:
+        self._root, self._choose_day, self._caches = root, choose_day, caches
+        self._comparison = comparison
         self._operation_id = operation_id
         self.repository = Repository(root)
         self._source = FolderSource(root)
         self._change = FolderChange(root, self.repository)
-        # Git compares the folder with HEAD, which takes 0.2 s for 5,000 tenants, while this process builds the change.
-        executor = ThreadPoolExecutor(1)
-        self._uncommitted = executor.submit(uncommitted_files, root)
-        executor.shutdown(wait=False)
         self.declarations = open_declarations(self._source)
 
     def plan(self, change_set: ChangeSet, *, commits: bool = False) -> PlannedChange:
@@ -83,8 +93,9 @@ class FolderTarget:
             self.repository.resolve_named_commit("HEAD"),
             changed.files,
             self._choose_day(self._source),
-            with_folder=bool(self._uncommitted.result()) and not commits,
-            open_cache=self._open_cache,
+            with_folder=bool(self._comparison.result()) and not commits,
+            open_cache=self._caches.open_checks,
+            open_listings=self._caches.open_listings,
         )
         return PlannedChange(changed, before, plan, plan.errors)
 
@@ -138,9 +149,9 @@ class BranchTarget:
     """The target branch of pull requests, as the remote has it. The work tree has no influence on it."""
 
     def __init__(
-        self, root: Path, remote: Remote, choose_day: ChooseDay, open_cache: OpenCache, operation_id: str = ""
+        self, root: Path, remote: Remote, choose_day: ChooseDay, caches: PlanCaches, operation_id: str = ""
     ) -> None:
-        self._root, self._choose_day, self._open_cache = root, choose_day, open_cache
+        self._root, self._choose_day, self._caches = root, choose_day, caches
         self.operation_id = operation_id
         self.repository, self.remote = remote.repository, remote
         self.branch = self._read_target_branch()
@@ -172,7 +183,8 @@ class BranchTarget:
             change_set.files,
             self._choose_day(self.source),
             with_folder=False,
-            open_cache=self._open_cache,
+            open_cache=self._caches.open_checks,
+            open_listings=self._caches.open_listings,
         )
 
     def push(self, change_set: ChangeSet) -> PushedBranch:

@@ -16,6 +16,7 @@ import msgspec
 from allotment.adapters.declaration_source import path_problem
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.commits import write_temporary_commit
+from allotment.adapters.git.listed_commit import open_listed_commit
 from allotment.adapters.git.merge import MergeConflict, is_same_by_rebase, list_changed_files, merge_tree_of
 from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.repository import Repository
@@ -105,16 +106,18 @@ def plan_files(
     *,
     with_folder: bool,
     open_cache: OpenCache | None = None,
+    open_listings: OpenCache | None = None,
 ) -> ChangePlan:
     """Return the plan of new contents of some declarations on top of a commit. None removes a file.
 
     With `with_folder`, the base of the plan also has the uncommitted declarations of the folder `root`. Nothing is
-    written to the repository or the folder. `day` is the day of the prices.
+    written to the repository or the folder. `day` is the day of the prices. `open_listings` opens the cache of
+    `open_listed_commit`.
     """
     here = open_offline(root)
     with sandbox_repository(here, commit) as repository:
         start = commit_of_folder(here, repository, root, commit, MAX_BYTES) if with_folder else commit
-        base = CommitSource(root, start, repository)
+        base = open_listed_commit(root, start, repository, open_listings, saves=not with_folder)
         prefix = repository.folder_prefix(root)
         changes = {f"{prefix}/{path}" if prefix else path: data for path, data in files.items()}
         head = write_temporary_commit(repository, start, changes)
