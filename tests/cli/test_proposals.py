@@ -360,3 +360,10 @@ def test_a_wait_has_a_time_limit(
     result = propose(allot, published, "--wait", "--timeout", "30s")
     assert (result.code, json.loads(result.out)["outcome"]) == (124, "TimedOut")
     assert result.err.endswith("time is up, and the pull request is not merged\n")
+
+
+@pytest.mark.parametrize("url", ["nope", "https://[::1", "file:///etc/passwd", "https://host:x/"])
+def test_a_wrong_url_of_the_api_is_refused(url: str, published: Place, allot: Allot) -> None:
+    result = allot("instance", "stop", "solo-ada/webui", "--pr", "--forge-api", url, "--repo", published.root)
+    assert (result.code, result.out) == (2, "")
+    assert f"'{url}' is no URL of an API: write https://HOST/PATH" in result.err

@@ -76,9 +76,28 @@ place_option = click.option(
     help="The repository, or its URL to work without a folder. Default: $ALLOT_REPO, or the repository of the current"
     " folder.",
 )
+
+
+def _check_forge_api(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
+    """Raise BadParameter if a URL can't be that of an API."""
+    from urllib.parse import urlsplit
+
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise click.BadParameter(f"{quote_value(url)} is no URL of an API: write https://HOST/PATH")
+    return url
+
+
 forge_api_option = click.option(
     "--forge-api",
     metavar="URL",
+    callback=_check_forge_api,
     envvar="ALLOT_FORGE_API",
     help="The URL of the forge's API. Default: derived from spec.git.url of the platform.",
 )
