@@ -56,6 +56,14 @@ spec:
     }
     assert change.title == "Create tenant blue-fox"
     assert change.resources == ("Members blue-fox", "Tenant blue-fox")
+    assert change.notes == ()
+
+
+def test_an_admin_without_a_subject_gets_a_note() -> None:
+    change = create_tenant(DECLARED, "blue-fox", {"plan": "starter"}, {}, [NewMember("zed", "Admin")])
+    assert change.notes == (
+        "zed has no subject, and can open a Members port only as a member of a group of the tenant.",
+    )
 
 
 @pytest.mark.parametrize(

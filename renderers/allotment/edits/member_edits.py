@@ -68,7 +68,7 @@ def add_member(declarations: Declarations, tenant: str, member: NewMember) -> Ch
             )
         edit = AddItem(("spec", member.list_name), member.fields)
         data = check_declaration(path, edit_document(declared.data, Members, [edit]))
-    notes = () if member.is_group or member.subject else (_no_subject_note(member.name),)
+    notes = list_member_notes(member)
     return ChangeSet(f"Add {member.name} to {tenant} as {member.role}", {path: data}, (f"Members {tenant}",), notes)
 
 
@@ -102,5 +102,8 @@ def _noun(is_group: bool) -> str:
     return "group" if is_group else "user"
 
 
-def _no_subject_note(name: str) -> str:
-    return f"{name} has no subject, and can open a Members port only as a member of a group of the tenant."
+def list_member_notes(member: NewMember) -> tuple[str, ...]:
+    """Return a note if a new member can't log in without a group, otherwise nothing."""
+    if member.is_group or member.subject:
+        return ()
+    return (f"{member.name} has no subject, and can open a Members port only as a member of a group of the tenant.",)

@@ -12,7 +12,7 @@ from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import PLATFORM, Scope, path_of
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
-from allotment.edits.member_edits import NewMember, build_members
+from allotment.edits.member_edits import NewMember, build_members, list_member_notes
 from allotment.edits.new_declaration import build_declaration, check_declaration
 from allotment.problems import OperationRefused
 
@@ -42,7 +42,8 @@ def create_tenant(
     if declarations.read(members_path) is not None:
         raise OperationRefused(f"{members_path} exists already: delete it first")
     files = {path: tenant, members_path: build_members(members_path, admins)}
-    return ChangeSet(f"Create tenant {name}", files, (f"Members {name}", f"Tenant {name}"))
+    notes = tuple(note for admin in admins for note in list_member_notes(admin))
+    return ChangeSet(f"Create tenant {name}", files, (f"Members {name}", f"Tenant {name}"), notes)
 
 
 def set_tenant_lifecycles(declarations: Declarations, names: Sequence[str], lifecycle: TenantLifecycle) -> ChangeSet:
