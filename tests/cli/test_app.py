@@ -120,7 +120,7 @@ def test_a_pin_adds_a_version_and_a_deprecation_closes_the_old_one(published: Pl
     old, new = versions(published, VLLM)
     assert old == {**before, "lifecycle": "Deprecated", "replacedBy": "0.28.0"}
     image = f"docker.io/vllm/vllm-openai:v0.28.0@{DIGEST}"
-    assert new["container"] == {**before["container"], "image": image}  # type: ignore[dict-item]
+    assert new["container"] == {**before["container"], "image": image}  # type: ignore[dict-item]  # YAML has no types
     subjects = git(published.root, "log", "-2", "--format=%s").splitlines()
     assert subjects == ["Deprecate version 0.14.0 of app vllm", "Add version 0.28.0 of app vllm"]
 
@@ -131,7 +131,7 @@ def test_an_image_with_a_digest_needs_no_registry(
     image = f"registry.internal/vllm:v0.28.0@sha256:{64 * 'b'}"
     output = json.loads(allot("app", "pin", "vllm", image, "-o", "json", "--repo", published.root).out)
     assert (output["stage"], output["resources"]) == ("Folder", ["App vllm"])
-    assert versions(published, VLLM)[1]["container"]["image"] == image  # type: ignore[index]
+    assert versions(published, VLLM)[1]["container"]["image"] == image  # type: ignore[index]  # YAML has no types
     assert registries == []
 
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import json
 
+import click
+import pytest
 from tests.conftest import Allot
 from tests.published import Place, git
+
+from allotment.cli.change_options import ChangeOptions, run_change
+from allotment.cli.set import command
+from allotment.edits.instance_edits import set_states
+from allotment.problems import OperationRefused
 
 TARGET, PATH = "instance/solo-ada/webui", "tenants/solo-ada/instances/webui.yaml"
 
@@ -220,3 +227,16 @@ def test_a_start_in_a_suspended_tenant_names_the_way_out(published: Place, allot
     result = allot("instance", "start", "solo-ada/webui", "--repo", published.root)
     assert (result.code, "Tenant solo-ada is Suspended" in result.out) == (0, True)
     assert "`allot tenant resume solo-ada`" in result.out
+
+
+def test_a_file_that_changes_after_the_plan_is_not_written(published: Place) -> None:
+    file = published.root / PATH
+
+    def edit_meanwhile() -> None:
+        file.write_text("# mine\n" + file.read_text())
+
+    options = ChangeOptions(published.root, False, False, False, "text")
+    with pytest.raises(OperationRefused, match=f"^{PATH} has changed meanwhile"), click.Context(command).scope():
+        run_change(options, lambda files: set_states(files, [("solo-ada", "webui")], "Stopped"), edit_meanwhile)
+    assert file.read_text().startswith("# mine\n")
+    assert "state: Stopped" not in file.read_text()

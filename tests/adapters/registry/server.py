@@ -67,7 +67,7 @@ class Registry:
                 self.send_response(200)
                 self.end_headers()
                 self.connection = context.wrap_socket(self.connection, server_side=True)
-                self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb", 0)  # type: ignore[assignment]
+                self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb", 0)  # type: ignore[assignment]  # as the base class opens them
                 self.close_connection = False
 
             def finish(self) -> None:

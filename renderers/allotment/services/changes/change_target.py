@@ -63,6 +63,7 @@ class FolderTarget:
     ) -> None:
         self._root, self._choose_day, self._caches = root, choose_day, caches
         self._comparison = comparison
+        self._contents: dict[str, bytes | None] = {}  # of the files in the folder when the change was planned
         self._operation_id = operation_id
         self.repository = Repository(root)
         self._source = FolderSource(root)
@@ -79,9 +80,10 @@ class FolderTarget:
         former = open_declarations(self._open_head()) if commits else self.declarations
         before = {path: former.read(path) for path in change_set.files}
         changed = _finish(change_set, before, self._operation_id)
+        self._contents = {path: self.declarations.read(path) for path in change_set.files}
         self._change.check(change_set.files)
         for path in change_set.files.keys() - changed.files.keys():
-            if commits and self.declarations.read(path) != before[path]:
+            if commits and self._contents[path] != before[path]:
                 raise OperationRefused(
                     f"{path} has uncommitted changes of an earlier command, and HEAD has these values already: run the command"
                     " without --commit"
@@ -114,9 +116,8 @@ class FolderTarget:
         return change_set if is_whole else build(self.declarations)
 
     def write(self, planned: PlannedChange) -> None:
-        """Write the files of a planned change."""
-        files = planned.change_set.files
-        self._change.write(files, {path: self.declarations.read(path) for path in files})
+        """Write the files of the change that was planned last. Raises OperationRefused if a file changed since the plan."""
+        self._change.write(planned.change_set.files, self._contents)
 
     def _open_head(self) -> CommitSource:
         require_branch(self.repository)
