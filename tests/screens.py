@@ -91,8 +91,7 @@ def _plan_pictures(root: Path, environment: dict[str, str]) -> Iterator[tuple[st
     notebook.write_text(INSTANCE)
     yield "plan.svg", _picture(root, environment, {"allot plan": 0})
     notebook.unlink()
-    stop = "sed -i 's/^spec:/&\\n  state: Stopped/' tenants/solo-ada/instances/webui.yaml"
-    yield "verb.svg", _picture(root, environment, {"allot stop": 2, stop: 0, "allot plan": 0})
+    yield "verb.svg", _picture(root, environment, {"allot stop": 2, "allot instance stop solo-ada/webui": 0})
     subprocess.run(["git", "restore", "."], cwd=root, env=environment, check=True)
     folder = root / "tenants" / TENANT
     (folder / "instances/webui-next.yaml").unlink()

@@ -12,7 +12,7 @@ import click
 
 from allotment.cli.completers import complete_clusters, complete_gpu_specs, complete_tenants
 from allotment.cli.options import choose_day, create_cache_opener, is_quiet
-from allotment.cli.status_options import State
+from allotment.cli.status_options import State, print_commit_age
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
 if TYPE_CHECKING:
@@ -185,6 +185,17 @@ def open_listing(clone: Clone) -> ListingReader:
         create_cache_opener(clone.root, "-listing"),
         create_cache_opener(clone.root, "-facts"),
     )
+
+
+def read_listing(reader: ListingReader) -> ResourceListing:
+    """Return the listing. When the command ends, it prints the commit of the declarations, unless --quiet was given."""
+    if not is_quiet():
+        declared = reader.refs.declared_commit
+        differing = reader.refs.clone.start_folder_comparison(declared)  # takes as long as the rest of the command
+        click.get_current_context().call_on_close(
+            lambda: print_commit_age(declared, differing.result(), current_time())
+        )
+    return reader.read()
 
 
 def print_troubles(listing: ResourceListing) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from allotment.observed.publish_state import PublishState
     from allotment.observed.status import ClusterStatus
     from allotment.reports.outputs.status import DeclaredOutput
-    from allotment.services.reporter.clone import Clone
+    from allotment.services.reporter.clone import Clone, DeclaredCommit
     from allotment.services.status_view.publish_check import PublishCheck
     from allotment.services.status_view.status_view import StatusView
 
@@ -109,13 +109,22 @@ def check_names(view: StatusView, tenant: str, name: str, cluster: str | None = 
         raise OperationRefused(f"no cluster is named {quote_value(cluster)}{suggest_name(cluster, view.reporter_keys)}")
     if tenant and tenant not in (tenants := list_known_tenants(view)):
         raise OperationRefused(
-            f"no tenant is named {quote_value(tenant)}: no tenant with this name is declared or reported{suggest_name(tenant, tenants)}"
+            f"no tenant is named {quote_value(tenant)}: no tenant with this name is declared or reported"
+            f"{suggest_name(tenant, tenants)}{_note_folder(view)}"
         )
     if name and not any(row.resource.name == name for row in view.rows):
         known_names = {row.resource.name for row in view.rows}
         raise OperationRefused(
-            f"{escape_unprintable(tenant)} has no resource named {quote_value(name)}: no such name is declared or reported{suggest_name(name, known_names)}"
+            f"{escape_unprintable(tenant)} has no resource named {quote_value(name)}: no such name is declared or reported"
+            f"{suggest_name(name, known_names)}{_note_folder(view)}"
         )
+
+
+def _note_folder(view: StatusView) -> str:
+    """Return a note about the files in the folder that are not merged: a name that is not found may be one of theirs."""
+    differing = view.clone.count_differing_files(view.declared_commit)
+    files = pluralize(differing, "file")
+    return f"; the folder's changes ({files}) are not in {view.declared_commit.label} yet" if differing else ""
 
 
 def list_known_tenants(view: StatusView) -> set[str]:
@@ -180,17 +189,12 @@ def print_declared_commit(
     retained tenant.
     """
     from allotment.observed.publish_state import format_headline
-    from allotment.reports.status_tables import format_age
     from allotment.services.reporter.status_reader import NEVER_REPORTED
     from allotment.services.status_view.status_view import suggest_reporter
 
-    source, declared = view.declared_commit.source, view.declared_commit
+    declared = view.declared_commit
     if not is_quiet():
-        commit_time = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
-        differing = view.clone.count_differing_files(declared)
-        note = f"; the folder's changes ({pluralize(differing, 'file')}) don't count" if differing else ""
-        words = f"{declared.label} at {source.commit[:12]}, {format_age(commit_time.isoformat(), now)} old{note}"
-        click.echo(f"declared: {escape_unprintable(words, 400)}", err=True)
+        print_commit_age(declared, view.clone.count_differing_files(declared), now)
     if state is not None and (lag := format_headline(state, declared.branch or "HEAD", tenant)):
         click.echo(escape_unprintable(lag, 1000), err=True)
     for name, words in sorted(view.reported_status.troubles.items()):
@@ -199,3 +203,14 @@ def print_declared_commit(
             click.echo(
                 f"{escape_unprintable(name)}: {escape_unprintable(words, 1000)}{escape_unprintable(more)}", err=True
             )
+
+
+def print_commit_age(declared: DeclaredCommit, differing: int, now: datetime.datetime) -> None:
+    """Print to standard error the commit of the declarations and its age. `differing` files of the folder differ from it."""
+    from allotment.reports.status_tables import format_age
+
+    source = declared.source
+    commit_time = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
+    note = f"; the folder's changes ({pluralize(differing, 'file')}) don't count" if differing else ""
+    words = f"{declared.label} at {source.commit[:12]}, {format_age(commit_time.isoformat(), now)} old{note}"
+    click.echo(f"declared: {escape_unprintable(words, 400)}", err=True)

@@ -11,7 +11,7 @@ import yaml
 from tests import live
 from tests.conftest import Allot, Result, checked, edit
 from tests.observed.test_instances import RUNS
-from tests.published import Place
+from tests.published import Place, git
 from tests.reported import Bed
 
 from allotment.declared.inventory import compute_blob_id
@@ -148,7 +148,7 @@ def test_json_and_yaml_have_the_same_values(run_list: Allot) -> None:
 def test_filters_that_nothing_satisfies_print_a_note(run_list: Allot) -> None:
     result = run_list("--tenant", "solo-ada", "--cluster", "us-1")
     assert (result.code, result.out) == (0, "")
-    assert result.err.splitlines()[-1] == "nothing matches"
+    assert result.err.splitlines()[-2] == "nothing matches"
 
 
 def test_a_stopped_tenant_holds_no_units(place: Place, run_list: Allot) -> None:
@@ -185,3 +185,16 @@ def test_a_recent_report_is_not_stale(place: Place, bed: RecentBed, run_list: Al
     place.publish()
     report_webui(place, bed)
     assert "STALE" not in run_list().err
+
+
+def test_a_list_says_that_local_commits_and_files_do_not_count(place: Place, run_list: Allot) -> None:
+    commit = git(place.root, "rev-parse", "HEAD")[:12]
+    assert run_list().err.splitlines()[-1].startswith(f"declared: main of origin at {commit}, ")
+    assert "don't count" not in run_list().err
+    edit(place.root, "tenants/solo-ada/instances/webui.yaml", "/workspace/models", "/models")
+    author = ["-c", "user.name=Ada", "-c", "user.email=ada@northlight.example"]
+    git(place.root, *author, "commit", "-q", "-a", "-m", "Not pushed")
+    assert "; the folder's changes (1 file) don't count" in run_list().err.splitlines()[-1]
+    assert "declared:" not in run_list("-q").err
+    result = run_list("--tenant", "solo-ad")
+    assert result.err.splitlines()[0].endswith("; the folder's changes (1 file) don't count")

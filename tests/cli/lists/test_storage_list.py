@@ -53,4 +53,4 @@ def test_filters_select_storages(filters: tuple[str, ...], names: str, run_list:
 def test_an_unknown_storage_spec_is_an_error(run_list: Allot) -> None:
     result = run_list("--spec", "block-sdd")
     assert (result.code, result.out) == (2, "")
-    assert result.err == "allot: no StorageSpec is named 'block-sdd'; did you mean 'block-ssd'?\n"
+    assert result.err.splitlines()[1:] == ["allot: no StorageSpec is named 'block-sdd'; did you mean 'block-ssd'?"]

@@ -82,10 +82,11 @@ def is_same_by_rebase(repository: Repository, base: str, head: str, tree: str) -
     only in a merge commit. It also omits each commit with a change that the base already has. Raises LimitExceeded, and
     MalformedTree.
     """
-    common, git = merge_base(repository, base, head), repository.git
+    git = repository.git
     own = git.run_text("rev_list", "--parents", f"--max-count={MAX_COMMITS + 1}", f"{base}..{head}").splitlines()
     parents = {commit: commit_parents for commit, *commit_parents in (line.split() for line in own)}
-    if common == base and all(len(commit_parents) == 1 for commit_parents in parents.values()):
+    is_linear = all(len(commit_parents) == 1 for commit_parents in parents.values())
+    if is_linear and ([base] in parents.values() or merge_base(repository, base, head) == base):
         return True
     if len(parents) > MAX_COMMITS:
         raise LimitExceeded(f"it has more than {MAX_COMMITS} commits of its own: squash them")

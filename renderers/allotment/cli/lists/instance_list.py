@@ -24,6 +24,7 @@ from allotment.cli.list_options import (
     open_listing,
     print_rows,
     print_troubles,
+    read_listing,
 )
 from allotment.cli.pending_options import PendingOptions, merge_rows, pending_instances, pending_options, read_pending
 from allotment.cli.status_options import clone_options, open_clone
@@ -77,7 +78,7 @@ def command(
 
     conditions = build_filter(**filters)
     reader = open_listing(open_clone(repo, url))
-    listing = reader.read()
+    listing = read_listing(reader)
     check_offer_names(conditions, listing.offers, listing.clusters)
     changes = read_pending(pending, reader.refs, listing)
     candidates = merge_rows(listing.instances, pending_instances(changes, listing))

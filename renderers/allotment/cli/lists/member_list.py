@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.list_options import TENANT_FILTER, add_options, list_output_options, open_listing, print_rows
+from allotment.cli.list_options import (
+    TENANT_FILTER,
+    add_options,
+    list_output_options,
+    open_listing,
+    print_rows,
+    read_listing,
+)
 from allotment.cli.status_options import clone_options, open_clone
 
 if TYPE_CHECKING:
@@ -53,7 +60,7 @@ def command(
     from allotment.reports.list_table import sort_rows
     from allotment.reports.tenant_columns import member_columns
 
-    listing = open_listing(open_clone(repo, url)).read()
+    listing = read_listing(open_listing(open_clone(repo, url)))
     check_known_names("tenant", tenants, listing.tenants)
     selected = [facts for name, facts in listing.tenants.items() if not tenants or name in tenants]
     columns = member_columns()

@@ -20,6 +20,7 @@ from allotment.cli.list_options import (
     open_listing,
     print_rows,
     print_stale_notices,
+    read_listing,
 )
 from allotment.cli.status_options import clone_options, open_clone
 
@@ -49,7 +50,7 @@ def command(*, sort_by: str | None, style: str, repo: Path | None, url: str | No
     from allotment.reports.offer_columns import spec_columns
 
     conditions = build_filter(**filters)
-    listing = open_listing(open_clone(repo, url)).read()
+    listing = read_listing(open_listing(open_clone(repo, url)))
     check_offer_names(conditions, listing.offers, listing.clusters)
     columns = spec_columns(listing.currency)
     rows = sort_rows(filter_specs(listing.specs, conditions), columns, sort_by)

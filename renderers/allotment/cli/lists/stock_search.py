@@ -21,6 +21,7 @@ from allotment.cli.list_options import (
     open_listing,
     print_rows,
     print_stale_notices,
+    read_listing,
 )
 from allotment.cli.status_options import clone_options, open_clone
 
@@ -60,7 +61,7 @@ def command(*, free: int, sort_by: str | None, style: str, repo: Path | None, ur
     from allotment.reports.offer_columns import stock_columns
 
     conditions = build_filter(**filters)
-    listing = open_listing(open_clone(repo, url)).read()
+    listing = read_listing(open_listing(open_clone(repo, url)))
     check_offer_names(conditions, listing.offers, listing.clusters)
     check_known_names("tenant", conditions.tenants, listing.tenants)
     columns = stock_columns(listing.currency)

@@ -21,6 +21,7 @@ from allotment.cli.list_options import (
     open_listing,
     print_rows,
     print_troubles,
+    read_listing,
 )
 from allotment.cli.pending_options import PendingOptions, merge_rows, pending_options, pending_storages, read_pending
 from allotment.cli.status_options import clone_options, open_clone
@@ -67,7 +68,7 @@ def command(
 
     conditions = build_filter(**filters)
     reader = open_listing(open_clone(repo, url))
-    listing = reader.read()
+    listing = read_listing(reader)
     check_known_names("cluster", conditions.clusters, listing.clusters)
     check_known_names("StorageSpec", conditions.specs, listing.offers.storage_prices)
     changes = read_pending(pending, reader.refs, listing)

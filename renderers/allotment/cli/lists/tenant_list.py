@@ -18,6 +18,7 @@ from allotment.cli.list_options import (
     list_output_options,
     open_listing,
     print_rows,
+    read_listing,
 )
 from allotment.cli.status_options import clone_options, open_clone
 
@@ -56,7 +57,7 @@ def command(
     from allotment.reports.tenant_columns import tenant_columns
 
     conditions = build_filter(**filters)
-    listing = open_listing(open_clone(repo, url)).read()
+    listing = read_listing(open_listing(open_clone(repo, url)))
     check_known_names("tenant", conditions.tenants, listing.tenants)
     check_known_names("cluster", conditions.clusters, listing.clusters)
     columns = tenant_columns(listing.currency)

@@ -310,9 +310,12 @@ class MergePlan:
             files.merge(outcome.files)
         sides = self._list_claims(outcomes)
         letters = self.base_check.list_letters, self.result_check.list_letters
+        # If a cluster has the same inputs on both sides, its renderer renders it only once.
+        renderer = ClusterRenderer(self.catalogs[0])
+        renderers = renderer, ClusterRenderer(self.catalogs[1]) if self._changes_catalog() else renderer
         own = [
-            dict(ClusterRenderer(catalog).render_files(claims, has))
-            for (catalog, claims), has in zip(sides, letters, strict=True)
+            dict(renderer.render_files(claims, has))
+            for renderer, (_, claims), has in zip(renderers, sides, letters, strict=True)
         ]
         files.add_changes(own[0], own[1])
         files.markers += list_platform_markers(files.steps, own)
@@ -331,10 +334,12 @@ class MergePlan:
 
     def _list_affected_tenants(self, everyone: Collection[str]) -> list[str]:
         """Return the tenants that may differ: those with changed files, or all if the catalog changed."""
+        return sorted(everyone if self._changes_catalog() else self._list_changed_tenants() & set(everyone))
+
+    def _changes_catalog(self) -> bool:
+        """Return whether the files of the platform or of a cluster changed."""
         roots = {changed_file.path.split("/")[0] for changed_file in self.changed_files}
-        if roots & {"platform", "clusters"}:
-            return sorted(everyone)
-        return sorted(self._list_changed_tenants() & set(everyone))
+        return bool(roots & {"platform", "clusters"})
 
     def _list_changed_tenants(self) -> set[str]:
         """Return the tenants with changed files."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,6 +92,13 @@ class Clone:
         prefix = self.repository.folder_prefix(self.root)
         folders = [f"{prefix}/{folder}" if prefix else folder for folder in ROOTS]
         return count_differing_files(self.repository, declared.source.commit, folders)
+
+    def start_folder_comparison(self, declared: DeclaredCommit) -> Future[int]:
+        """Start a thread that counts the files in this folder that differ from the declared commit, and return its result."""
+        executor = ThreadPoolExecutor(1)
+        count = executor.submit(Clone(self.root).count_differing_files, declared)
+        executor.shutdown(wait=False)
+        return count
 
     def resolve_urls(self, declared: DeclaredCommit) -> BranchUrls:
         """Return the URLs of the rendered branches and of the status branches.
