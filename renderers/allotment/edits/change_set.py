@@ -21,12 +21,15 @@ class ChangeSet(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def merge_change_sets(title: str, change_sets: list[ChangeSet]) -> ChangeSet:
-    """Return one change with the files of all changes. No two of them may change the same file."""
+def merge_change_sets(change_sets: list[ChangeSet], title: str) -> ChangeSet:
+    """Return one change with the files of all changes. No two of them may change the same file.
+
+    `title` is the title of several changes; a single change keeps its own.
+    """
     files: dict[str, bytes | None] = {}
     for change_set in change_sets:
         assert not files.keys() & change_set.files.keys(), change_set.title
         files |= change_set.files
     resources = sorted({resource for change_set in change_sets for resource in change_set.resources})
     notes = tuple(dict.fromkeys(note for change_set in change_sets for note in change_set.notes))
-    return ChangeSet(title, files, tuple(resources), notes)
+    return ChangeSet(change_sets[0].title if len(change_sets) == 1 else title, files, tuple(resources), notes)

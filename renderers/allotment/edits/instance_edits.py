@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from allotment.declared.document_editor import RemoveField, SetField, edit_document
+from allotment.declared.document_editor import SetField, edit_document
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import Scope
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
+from allotment.edits.enum_fields import set_enum_field
 from allotment.problems import OperationRefused
 
 InstanceState = Literal["Running", "Stopped"]
@@ -26,7 +27,7 @@ def set_states(declarations: Declarations, instances: list[tuple[str, str]], sta
     `Running` is the default, so a start removes the field. Raises OperationRefused if an instance is not declared.
     """
     changes = [_set_state(declarations, tenant, name, state) for tenant, name in dict.fromkeys(instances)]
-    return merge_change_sets(_choose_title(_VERBS[state], changes), changes)
+    return merge_change_sets(changes, f"{_VERBS[state]} {len(changes)} instances")
 
 
 def restart_instances(declarations: Declarations, instances: list[tuple[str, str]]) -> ChangeSet:
@@ -35,7 +36,7 @@ def restart_instances(declarations: Declarations, instances: list[tuple[str, str
     Raises OperationRefused if an instance is not declared, or is Stopped.
     """
     changes = [_restart(declarations, tenant, name) for tenant, name in dict.fromkeys(instances)]
-    return merge_change_sets(_choose_title("Restart", changes), changes)
+    return merge_change_sets(changes, f"Restart {len(changes)} instances")
 
 
 def delete_instances(declarations: Declarations, instances: list[tuple[str, str]]) -> ChangeSet:
@@ -44,7 +45,7 @@ def delete_instances(declarations: Declarations, instances: list[tuple[str, str]
     Raises OperationRefused if an instance is not declared.
     """
     changes = [_delete(declarations, tenant, name) for tenant, name in dict.fromkeys(instances)]
-    return merge_change_sets(_choose_title("Delete", changes), changes)
+    return merge_change_sets(changes, f"Delete {len(changes)} instances")
 
 
 def list_suspension_notes(declarations: Declarations, tenant: str) -> tuple[str, ...]:
@@ -79,16 +80,9 @@ def _delete(declarations: Declarations, tenant: str, name: str) -> ChangeSet:
     )
 
 
-def _choose_title(verb: str, changes: list[ChangeSet]) -> str:
-    return changes[0].title if len(changes) == 1 else f"{verb} {len(changes)} instances"
-
-
 def _set_state(declarations: Declarations, tenant: str, name: str, state: InstanceState) -> ChangeSet:
     declared = declarations.find(GPUInstance, Scope("tenant", tenant), name)
-    path, data = ("spec", "state"), declared.data
-    if declared.model.spec.state != state:
-        edit = RemoveField(path) if state == "Running" else SetField(path, state)
-        data = edit_document(data, GPUInstance, [edit])
+    data = set_enum_field(declared, "state", state, "Running")
     notes = (STOP_NOTE,) if state == "Stopped" else list_suspension_notes(declarations, tenant)
     return ChangeSet(
         f"{_VERBS[state]} {tenant}/{name}", {declared.path: data}, (f"GPUInstance {tenant}/{name}",), notes

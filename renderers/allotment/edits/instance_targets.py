@@ -13,8 +13,6 @@ from allotment.edits.declarations import Declarations
 from allotment.edits.option_values import OptionParser
 from allotment.problems import OperationRefused
 
-STATES = ("Running", "Stopped")
-
 
 def find_instances(declarations: Declarations, selector: InstanceSelector) -> list[tuple[str, str]]:
     """Return the tenant and the name of each selected instance, sorted.
@@ -26,7 +24,6 @@ def find_instances(declarations: Declarations, selector: InstanceSelector) -> li
     _check_names(parser, "--tenant", selector.tenants, declarations.list_scopes("tenant"), "no tenant is named")
     _check_names(parser, "--cluster", selector.clusters, declarations.list_scopes("cluster"), "no cluster is named")
     _check_names(parser, "--spec", selector.gpu_specs, declarations.list_names(GPUSpec), "no GPUSpec is named")
-    _check_names(parser, "--state", selector.states, STATES, "no state is named")
     parser.raise_problems()
     tenants = sorted(set(selector.tenants)) or declarations.list_scopes("tenant")
     instances = [facts for tenant in tenants for facts in _list_instances(declarations, tenant)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from allotment.declared.document_editor import AddItem, RemoveField, SetField, edit_document
+from allotment.declared.document_editor import AddItem, SetField, edit_document
 from allotment.declared.kinds.declaration import Lifecycle
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool
@@ -17,6 +17,7 @@ from allotment.declared.layout import PLATFORM, Scope
 from allotment.declared.values import Date
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
+from allotment.edits.enum_fields import set_enum_field
 from allotment.edits.new_declaration import InvalidField, build_declaration, check_declaration
 
 _VERBS: dict[Lifecycle, str] = {"Active": "Activate", "Deprecated": "Deprecate", "Retired": "Retire"}
@@ -87,16 +88,12 @@ def set_spec_lifecycles(declarations: Declarations, names: Sequence[str], lifecy
     `Active` is the default, so an active GPUSpec has no field. Raises OperationRefused if a GPUSpec is not declared.
     """
     changes = [_set_lifecycle(declarations, name, lifecycle) for name in dict.fromkeys(names)]
-    title = changes[0].title if len(changes) == 1 else f"{_VERBS[lifecycle]} {len(changes)} GPUSpecs"
-    return merge_change_sets(title, changes)
+    return merge_change_sets(changes, f"{_VERBS[lifecycle]} {len(changes)} GPUSpecs")
 
 
 def _set_lifecycle(declarations: Declarations, name: str, lifecycle: Lifecycle) -> ChangeSet:
     declared = declarations.find(GPUSpec, PLATFORM, name)
-    path, data = ("spec", "lifecycle"), declared.data
-    if declared.model.spec.lifecycle != lifecycle:
-        edit = RemoveField(path) if lifecycle == "Active" else SetField(path, lifecycle)
-        data = edit_document(data, GPUSpec, [edit])
+    data = set_enum_field(declared, "lifecycle", lifecycle, "Active")
     notes = (_NOTES[lifecycle],) if lifecycle in _NOTES else ()
     return ChangeSet(f"{_VERBS[lifecycle]} GPUSpec {name}", {declared.path: data}, (f"GPUSpec {name}",), notes)
 

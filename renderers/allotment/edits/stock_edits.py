@@ -94,8 +94,7 @@ def add_stocks(declarations: Declarations, file: InputFile) -> ChangeSet:
             problems.append(RowProblem(row.line, str(error)))
     if problems:
         raise refuse_rows(file.source, problems)
-    title = changes[0].title if len(changes) == 1 else f"Add {pluralize(len(changes), 'stock')}"
-    return merge_change_sets(title, changes)
+    return merge_change_sets(changes, f"Add {pluralize(len(changes), 'stock')}")
 
 
 def remove_stocks(declarations: Declarations, names: Sequence[tuple[str, str]]) -> ChangeSet:
@@ -108,8 +107,7 @@ def remove_stocks(declarations: Declarations, names: Sequence[tuple[str, str]]) 
         declared = declarations.find(Stock, Scope("cluster", cluster), name)
         title = f"Remove stock {cluster}/{name}"
         changes.append(ChangeSet(title, {declared.path: None}, (f"Stock {cluster}/{name}",)))
-    title = changes[0].title if len(changes) == 1 else f"Remove {pluralize(len(changes), 'stock')}"
-    return merge_change_sets(title, changes)
+    return merge_change_sets(changes, f"Remove {pluralize(len(changes), 'stock')}")
 
 
 def _read_row(values: Mapping[str, str]) -> NewStock:

@@ -104,8 +104,7 @@ def delete_storages(declarations: Declarations, storages: list[tuple[str, str]],
     OperationRefused if the first is made, but not merged.
     """
     changes = [_delete(declarations, tenant, name, read_merged) for tenant, name in dict.fromkeys(storages)]
-    title = changes[0].title if len(changes) == 1 else f"Delete {len(changes)} storages"
-    return merge_change_sets(title, changes)
+    return merge_change_sets(changes, f"Delete {len(changes)} storages")
 
 
 def _delete(declarations: Declarations, tenant: str, name: str, read_merged: ReadMerged) -> ChangeSet:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from allotment.declared.document_editor import RemoveField, SetField, edit_document
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.plan import Plan
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import PLATFORM, Scope, path_of
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
+from allotment.edits.enum_fields import set_enum_field
 from allotment.edits.member_edits import NewMember, build_members, list_member_notes
 from allotment.edits.new_declaration import build_declaration, check_declaration
 from allotment.problems import OperationRefused
@@ -52,15 +52,11 @@ def set_tenant_lifecycles(declarations: Declarations, names: Sequence[str], life
     `Active` is the default, so a resumed tenant has no field.
     """
     changes = [_set_lifecycle(declarations, name, lifecycle) for name in dict.fromkeys(names)]
-    title = changes[0].title if len(changes) == 1 else f"{_VERBS[lifecycle]} {len(changes)} tenants"
-    return merge_change_sets(title, changes)
+    return merge_change_sets(changes, f"{_VERBS[lifecycle]} {len(changes)} tenants")
 
 
 def _set_lifecycle(declarations: Declarations, name: str, lifecycle: TenantLifecycle) -> ChangeSet:
     declared = declarations.find(Tenant, Scope("tenant", name), name)
-    path, data = ("spec", "lifecycle"), declared.data
-    if declared.model.spec.lifecycle != lifecycle:
-        edit = RemoveField(path) if lifecycle == "Active" else SetField(path, lifecycle)
-        data = edit_document(data, Tenant, [edit])
+    data = set_enum_field(declared, "lifecycle", lifecycle, "Active")
     notes = (_NOTES[lifecycle],) if lifecycle in _NOTES else ()
     return ChangeSet(f"{_VERBS[lifecycle]} tenant {name}", {declared.path: data}, (f"Tenant {name}",), notes)
