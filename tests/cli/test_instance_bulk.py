@@ -170,7 +170,7 @@ def test_a_selector_that_selects_nothing_is_refused(
         ),
         (("stop", "--state", "Paused"), "'Paused' is not one of 'running', 'stopped'."),
         (("create",), "name the instance as TENANT/NAME, or add --from FILE"),
-        (("create", "solo-ada/x", "--count", "0"), "0 is not in the range 1<=x<=1000."),
+        (("create", "solo-ada/x", "--count", "0"), "'0' is not a whole number from 1 to 1000"),
     ],
 )
 def test_a_wrong_call_is_a_usage_error(words: tuple[str, ...], problem: str, published: Place, allot: Allot) -> None:

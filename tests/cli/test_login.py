@@ -388,7 +388,7 @@ def test_a_file_that_cannot_be_read_is_an_error(allot: Allot, sample: Path, prov
         (("us-1", "--print-token"), "cluster us-1 admits only browsers"),
         (("eu-9",), "no cluster is named 'eu-9'; did you mean 'eu-1'?"),
         (("eu-1", "--print-token", "--remove"), "exclude each other"),
-        (("eu-1", "--port", "70000"), "70000 is not in the range"),
+        (("eu-1", "--port", "70000"), "'70000' is not a whole number from 0 to 65535"),
     ],
 )
 def test_a_wrong_call_is_an_error(words: tuple[str, ...], problem: str, allot: Allot, sample: Path) -> None:

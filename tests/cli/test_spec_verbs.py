@@ -131,7 +131,7 @@ def test_a_lifecycle_is_changed(place: Place, allot: Allot) -> None:
             "allot: --tenancy: tenancy is missing: a time-sliced spec says Single or Multi",
         ),
         ((*ADD, "--mps", "49", "--tenancy", "Multi"), "allot: --mps: 49 is out of range: write at most 48"),
-        ((*ADD, "--mig", "half"), "allot: --mig: 'half' is not allowed: it must match "),
+        ((*ADD, "--mig", "half"), "allot: --mig: 'half' is not allowed: write a MIG profile such as 1g.10gb"),
         (
             (*ADD, "--mig", "1g.10gb", "--mps", "2"),
             "allot: --time-slicing, --mps, --mig: exactly one of timeSlicing, mig",

@@ -10,6 +10,8 @@ import click
 from allotment.cli.app_list import list_all
 from allotment.cli.change_options import ChangeOptions, change_options, run_change
 from allotment.cli.completers import complete_apps, complete_catalog_apps
+from allotment.cli.edit_commands.field_options import run_field_change
+from allotment.cli.options import WholeNumber
 from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, quote_value
 
@@ -34,6 +36,14 @@ _IMAGE_OPTIONS = {
     "arguments": "--arg",
     "folders": "--folder",
     "shm_size": "--shm-size",
+}
+_INPUTS_BY_FIELD = {
+    "spec.displayName": "--display-name",
+    "spec.versions[].version": "--version",
+    "spec.versions[].folders": "--folder",
+    "spec.versions[].container.args": "--arg",
+    "spec.versions[].container.probe.httpGet.path": "--ready-path",
+    "spec.versions[].container.shmSize": "--shm-size",
 }
 
 
@@ -66,7 +76,7 @@ def command() -> None:
 )
 @click.option("--version", metavar="NAME", help="The name of the version. Default: that of the catalog, or the tag.")
 @click.option("--display-name", metavar="TEXT", help="The name that people see.")
-@click.option("--port", type=click.IntRange(1, 65535), metavar="NUMBER", help="The port of its web interface.")
+@click.option("--port", type=WholeNumber(1, 65535), metavar="NUMBER", help="The port of its web interface.")
 @click.option("--ready-path", metavar="PATH", help="The path that answers once the app is ready, such as /health.")
 @click.option(
     "--exposure",
@@ -110,7 +120,11 @@ def add(
     app_image = _AppImage(
         text, _create_resolver(options, text, f"{'' if entry or image else f'--from {name} '}--image")
     )
-    run_change(options, lambda declarations: _build_app(declarations, name, catalog_app, app_image, version, settings))
+    run_field_change(
+        options,
+        lambda declarations: _build_app(declarations, name, catalog_app, app_image, version, settings),
+        _INPUTS_BY_FIELD,
+    )
 
 
 def _create_resolver(options: ChangeOptions, image: str, option: str) -> Callable[[], str]:
@@ -223,7 +237,7 @@ def pin(*, name: str, image: str, version: str | None, like: str | None, options
         resolved = parse_image_reference(resolve())
         return pin_version(declarations, name, resolved, version=version or "", like=like or "")
 
-    run_change(options, build)
+    run_field_change(options, build, _INPUTS_BY_FIELD)
 
 
 @command.command("deprecate")

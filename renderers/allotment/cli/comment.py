@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import click
 
 from allotment.cli.comment_options import create_pull_services, forge_options, read_token
-from allotment.cli.options import find_repository, output_option, repository_option
+from allotment.cli.options import WholeNumber, find_repository, output_option, repository_option
 from allotment.problems import AllotmentError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ MAX_WAIT_SECONDS = 600.0  # the longest total wait if the forge limits the rate 
 
 
 @click.command()
-@click.option("--number", type=click.IntRange(1), help="The number of the pull request in the event.")
+@click.option("--number", type=WholeNumber(1), help="The number of the pull request in the event.")
 @click.option(
     "--head", metavar="SHA", help="The head commit in the event. If the head has changed, no comment is written."
 )

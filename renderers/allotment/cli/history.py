@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from allotment.cli.completers import COMPLETE_TENANT_OR_RESOURCE
-from allotment.cli.options import is_quiet, output_option
+from allotment.cli.options import WholeNumber, is_quiet, output_option
 from allotment.cli.status_options import check_names, clone_options, cluster_option, open_clone, split_resource_name
 from allotment.problems import escape_unprintable
 
@@ -16,7 +16,7 @@ from allotment.problems import escape_unprintable
 @click.command()
 @click.argument("what", metavar="TENANT[/NAME]", shell_complete=COMPLETE_TENANT_OR_RESOURCE)
 @cluster_option
-@click.option("--limit", default=200, show_default=True, type=click.IntRange(1), help="The maximum number of changes.")
+@click.option("--limit", default=200, show_default=True, type=WholeNumber(1), help="The maximum number of changes.")
 @output_option()
 @clone_options
 def command(what: str, cluster: str | None, limit: int, style: str, repo: Path | None, url: str | None) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from allotment.cli.completers import complete_clusters
-from allotment.cli.options import find_repository, open_source, print_note, repository_option
+from allotment.cli.options import WholeNumber, find_repository, open_source, print_note, repository_option
 from allotment.cli.status_options import suggest_name
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
@@ -20,7 +20,7 @@ from allotment.problems import OperationRefused, escape_unprintable, quote_value
 @click.option("--remove", is_flag=True, help="Remove the stored tokens. They stay valid until they expire.")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
     default=0,
     help="The port of this machine for the callback, if the provider permits no other port. Default: a free port.",
 )

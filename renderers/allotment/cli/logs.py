@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from allotment.cli.completers import create_resource_completer
-from allotment.cli.options import Period
+from allotment.cli.options import Period, WholeNumber
 from allotment.cli.pod_access_options import find_target, pod_access_options, require_stdout
 from allotment.problems import OperationRefused, escape_unprintable
 
@@ -35,7 +35,7 @@ class _TerminalFilter:
 @click.option(
     "--since", type=Period(), metavar="DURATION", help="Print only the lines of this last time, such as 1h30m."
 )
-@click.option("--tail", type=click.IntRange(min=0), metavar="LINES", help="Print only the last lines.")
+@click.option("--tail", type=WholeNumber(), metavar="LINES", help="Print only the last lines.")
 @click.option("--previous", is_flag=True, help="Print the log of the run before the last restart of the container.")
 @pod_access_options
 def command(

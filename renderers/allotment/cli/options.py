@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from allotment.adapters.folder_source import FolderSource, TenantTokens, find_root
+from allotment.problems import quote_value
 
 if TYPE_CHECKING:
     from allotment.adapters.declaration_source import Source
@@ -24,6 +25,7 @@ EXIT_WITH_WARNINGS = 4  # the exit status of a command that succeeded with warni
 # The key, in the metadata of a click context, of the folder that -C names. Completers read this folder.
 FOLDER_KEY = "allotment.folder"
 _QUIET_KEY = "allotment.quiet"
+_MAX_DIGITS = 10
 
 
 class Day(click.ParamType[datetime.date]):
@@ -47,6 +49,23 @@ class FiniteRange(click.FloatRange):
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
+
+
+class WholeNumber(click.ParamType[int]):
+    """A whole number of at least `least`, and at most `most` if it is given."""
+
+    name = "number"
+
+    def __init__(self, least: int = 0, most: int | None = None) -> None:
+        self._least, self._most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value)
+        number = int(text) if text.isascii() and text.isdecimal() and len(text) < _MAX_DIGITS else -1
+        if number < self._least or (self._most is not None and number > self._most):
+            valid = f"from {self._least} to {self._most}" if self._most is not None else f"of at least {self._least}"
+            self.fail(f"{quote_value(text)} is not a whole number {valid}", param, ctx)
         return number
 
 

@@ -247,7 +247,7 @@ def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
     if kind in _TYPE_TEXTS:
         return Finding(path, field, f"{quote_value(value)} is not {_TYPE_TEXTS[kind]}", "type")
     if kind == "string_pattern_mismatch":
-        rule, want = RULES_BY_PATTERN.get(context["pattern"], ("pattern", f"it must match {context['pattern']}"))
+        rule, want = RULES_BY_PATTERN[context["pattern"]]
         return Finding(path, field, f"{quote_value(value)} is not allowed: {want}", rule, points_at_key=at_key)
     if kind in ("string_too_short", "string_too_long"):
         bound = f"at least {context['min_length']}" if "min_length" in context else f"at most {context['max_length']}"

@@ -305,6 +305,12 @@ def json_schema(kind: str, pattern: re.Pattern[str] | None, *examples: object, *
     return WithJsonSchema(schema)
 
 
+def pattern_field(pattern: str, valid: str, **constraints: Any) -> Any:
+    """Return the pydantic Field for a text that matches a pattern. `valid` describes the valid texts in the error."""
+    RULES_BY_PATTERN[pattern] = ("pattern", f"write {valid}")
+    return Field(pattern=pattern, **constraints)
+
+
 def name_field(longest: int, shortest: int = 3) -> Any:
     """Return the pydantic Field for a name of `shortest` to `longest` characters."""
     return Field(pattern=NAME_PATTERN, min_length=shortest, max_length=longest)
@@ -367,7 +373,11 @@ KubernetesName = Annotated[
 ]
 Text = Annotated[str, Field(max_length=2000)]
 Login = Annotated[
-    str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?(?:#[1-9][0-9]{0,17})?$")
+    str,
+    pattern_field(
+        r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?(?:#[1-9][0-9]{0,17})?$",
+        "a login of the forge such as ada-k, or ada-k#4711 with the user ID",
+    ),
 ]  # such as ada-k, or ada-k#4711 with the ID at the forge
 ResourceName = Annotated[
     str, Field(pattern=NAME_PATTERN, max_length=32)

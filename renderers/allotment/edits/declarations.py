@@ -47,7 +47,7 @@ class Declarations(NamedTuple):
         self.check_scope(scope)
         data = self.read(path := path_of(kind.__name__, scope, name)) if _is_name(name) else None
         if data is None:
-            hint = suggest_name(name, self.list_names(kind, scope))
+            hint = suggest_name(name, self.list_names(kind, scope)) or "; it has none"
             owner = f"{scope.name} has" if scope.name else "the platform has"
             raise OperationRefused(f"{owner} no {kind.__name__} named {quote_value(name)}{hint}")
         spot = parse_path(path)

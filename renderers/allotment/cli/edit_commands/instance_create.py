@@ -12,6 +12,7 @@ from allotment.cli.change_options import ChangeOptions, InvalidChange, change_op
 from allotment.cli.completers import complete_clusters, complete_gpu_specs, complete_tenants
 from allotment.cli.edit_commands.arguments import require_resource_name
 from allotment.cli.edit_commands.offers import open_offers
+from allotment.cli.options import WholeNumber
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,9 +83,7 @@ def instance_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("create")
 @click.argument("target", metavar="[TENANT/NAME]", required=False, shell_complete=complete_tenants)
 @instance_options
-@click.option(
-    "--count", type=click.IntRange(1, 1000), help="Create NAME-1, NAME-2 and so on. {n} in NAME is the number."
-)
+@click.option("--count", type=WholeNumber(1, 1000), help="Create NAME-1, NAME-2 and so on. {n} in NAME is the number.")
 @click.option(
     "--from",
     "file",

@@ -23,6 +23,7 @@ from allotment.cli.list_options import (
     print_stale_notices,
     read_listing,
 )
+from allotment.cli.options import WholeNumber
 from allotment.cli.status_options import clone_options, open_clone
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     MEMORY_FILTER,
     UNIT_PRICE_FILTER,
     click.option(
-        "--free", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="At least N free units."
+        "--free", type=WholeNumber(), default=1, show_default=True, metavar="N", help="At least N free units."
     ),
 )
 @list_output_options

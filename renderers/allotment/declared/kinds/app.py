@@ -6,9 +6,15 @@ from pydantic import Field
 
 from allotment.declared.kinds.container import ImageContainer
 from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, unique_by
-from allotment.declared.values import MountPath
+from allotment.declared.values import MountPath, pattern_field
 
-VersionName = Annotated[str, Field(pattern=r"^[0-9A-Za-z](?:[0-9A-Za-z._-]{0,30}[0-9A-Za-z])?$")]
+VersionName = Annotated[
+    str,
+    pattern_field(
+        r"^[0-9A-Za-z](?:[0-9A-Za-z._-]{0,30}[0-9A-Za-z])?$",
+        "a version such as 1.2.0: letters, digits, '.', '_' and '-', at most 32, a letter or digit first and last",
+    ),
+]
 
 
 class AppFolder(StrictModel):

@@ -10,16 +10,23 @@ from allotment.declared.kinds.declaration import CatalogSpec, Declaration, Stric
 from allotment.declared.kinds.gateway import Gateway
 from allotment.declared.references import StorageSpecReference
 from allotment.declared.secret_stores import SecretProperty, StorePath
-from allotment.declared.values import KubernetesName, Size, SshKey
+from allotment.declared.values import KubernetesName, Size, SshKey, pattern_field
 
 
 class Destination(StrictModel):
     """The cluster as registered in Argo CD: exactly one of name and server."""
 
     ONE_OF: ClassVar[tuple[str | None, ...]] = ("name", "server")
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")] | None = Field(
-        default=None, description="The name of the cluster in `argocd cluster list`."
-    )
+    name: (
+        Annotated[
+            str,
+            pattern_field(
+                r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$",
+                "letters, digits, '.', '_' and '-', at most 63, a letter or digit first",
+            ),
+        ]
+        | None
+    ) = Field(default=None, description="The name of the cluster in `argocd cluster list`.")
     server: HttpsUrl | None = Field(default=None, description="The URL of the API server, as registered in Argo CD.")
     _check_one_of = model_validator(mode="after")(check_one_of)
 
@@ -49,10 +56,16 @@ class Oidc(StrictModel):
     """The OpenID Connect provider that authenticates people at the Gateway."""
 
     issuer: IssuerUrl = Field(description="The URL of the issuer, exactly as in the `iss` claim of its tokens.")
-    client_id: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")] = Field(
-        alias="clientID", description="The client ID of this cluster's Gateway at the issuer."
-    )
-    cli_client_id: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")] | None = Field(
+    client_id: Annotated[
+        str, pattern_field(r"^[\x21-\x7e]+$", "printable ASCII characters without spaces", min_length=1, max_length=200)
+    ] = Field(alias="clientID", description="The client ID of this cluster's Gateway at the issuer.")
+    cli_client_id: (
+        Annotated[
+            str,
+            pattern_field(r"^[\x21-\x7e]+$", "printable ASCII characters without spaces", min_length=1, max_length=200),
+        ]
+        | None
+    ) = Field(
         default=None,
         alias="cliClientID",
         description="The client ID of `allot login` at the same issuer: a public client without a secret, for the authorization"

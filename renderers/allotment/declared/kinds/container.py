@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from allotment.declared.kinds.declaration import StrictModel, check_one_of, unique_by
 from allotment.declared.references import SecretReferenceName
 from allotment.declared.secret_stores import SecretKey
-from allotment.declared.values import BasePath, Duration, Image, Size, name_field
+from allotment.declared.values import BasePath, Duration, Image, Size, name_field, pattern_field
 from allotment.problems import escape_unprintable
 
 _RESERVED_ENV = re.compile(r"(?:NVIDIA_|CUDA_MPS_).*", re.IGNORECASE)
@@ -148,7 +148,9 @@ class Port(StrictModel):
 class HttpGet(StrictModel):
     """An HTTP GET request that succeeds when the container is ready."""
 
-    path: Annotated[str, Field(pattern=r"^/[\x21-\x7e]*$", max_length=500)] = Field(
+    path: Annotated[
+        str, pattern_field(r"^/[\x21-\x7e]*$", "a path such as /health, without spaces", max_length=500)
+    ] = Field(
         default="/", description="The path of the request. A response with a status from 200 to 399 is a success."
     )
     port: str = Field(description="The name of a port of the container.")

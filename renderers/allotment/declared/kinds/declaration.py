@@ -6,7 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from allotment.declared.values import Labels, Text
+from allotment.declared.values import Labels, Text, pattern_field
 
 Lifecycle = Literal["Active", "Deprecated", "Retired"]
 
@@ -56,7 +56,13 @@ class Metadata(StrictModel):
         description="The name of the file without .yaml. For Tenant, Members and Cluster: the name of the folder."
     )
     labels: Labels = Field(default={}, description="Labels for cost allocation, such as a cost center.")
-    operation_id: Annotated[str, Field(pattern=OPERATION_ID_PATTERN)] | None = Field(
+    operation_id: (
+        Annotated[
+            str,
+            pattern_field(OPERATION_ID_PATTERN, "8 to 63 letters, digits, '.', '_' and '-', a letter or digit first"),
+        ]
+        | None
+    ) = Field(
         default=None,
         alias="operationID",
         description="The ID of the last command with `--operation-id` that wrote this file. It has no effect on manifests.",

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, unique_by
-from allotment.declared.values import Login, SshKey, name_field
+from allotment.declared.values import Login, SshKey, name_field, pattern_field
 
 Role = Literal["Admin", "Member", "Viewer"]
 
@@ -14,9 +14,13 @@ Role = Literal["Admin", "Member", "Viewer"]
 class Group(StrictModel):
     """A group of the identity provider, identified by the `groups` claim of the ID token."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9 ._:@/-]{0,98}[A-Za-z0-9])?$")] = Field(
-        description="The name of the group, as in the `groups` claim of the ID token."
-    )
+    name: Annotated[
+        str,
+        pattern_field(
+            r"^[A-Za-z0-9](?:[A-Za-z0-9 ._:@/-]{0,98}[A-Za-z0-9])?$",
+            "letters, digits, spaces, '.', '_', ':', '@', '/' and '-', at most 100, a letter or digit first and last",
+        ),
+    ] = Field(description="The name of the group, as in the `groups` claim of the ID token.")
     role: Role = Field(
         description="The role of the people in the group. Admin manages the tenant, Member uses its instances, Viewer"
         " has read access."
@@ -35,7 +39,16 @@ class User(StrictModel):
         description="The login at the forge. Append the forge's user ID, as in `ada-k#4711`, to exclude a later owner"
         " of the login.",
     )
-    subject: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:|-]{0,99}$")] | None = Field(
+    subject: (
+        Annotated[
+            str,
+            pattern_field(
+                r"^[A-Za-z0-9][A-Za-z0-9._:|-]{0,99}$",
+                "letters, digits, '.', '_', ':', '|' and '-', at most 100, a letter or digit first",
+            ),
+        ]
+        | None
+    ) = Field(
         default=None,
         description="The `sub` of the person's ID token, from the identity provider. Without a subject or a group, this"
         " person can't open an instance with `exposure: Members`.",

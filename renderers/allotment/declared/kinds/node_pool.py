@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, check_one_of
 from allotment.declared.kinds.sharing import GpuModel, PoolSharing
-from allotment.declared.values import GIBI, Count, Cpu, Duration, KubernetesName, Labels, Size
+from allotment.declared.values import GIBI, Count, Cpu, Duration, KubernetesName, Labels, Size, pattern_field
 
 
 class NodeGpu(StrictModel):
@@ -52,16 +52,25 @@ class Requirement(StrictModel):
 
     key: Annotated[
         str,
-        Field(
-            pattern=r"^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*/)?"
+        pattern_field(
+            r"^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*/)?"
             r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$",
+            "a label key such as karpenter.k8s.aws/instance-family",
             max_length=316,
         ),
     ] = Field(description="The key of the label, such as karpenter.k8s.aws/instance-family.")
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"] = Field(
         description="The operator that compares the value of the label with `values`."
     )
-    values: list[Annotated[str, Field(pattern=r"^(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$")]] = Field(
+    values: list[
+        Annotated[
+            str,
+            pattern_field(
+                r"^(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$",
+                "a label value: letters, digits, '.', '_' and '-', at most 63",
+            ),
+        ]
+    ] = Field(
         default=[], max_length=100, description="The values to compare with. Gt and Lt take a single whole number."
     )
 
@@ -72,7 +81,7 @@ Tags = Annotated[dict[str, Annotated[str, Field(max_length=256)]], Field(min_len
 class SubnetTerm(StrictModel):
     """Selects subnets by ID or tags."""
 
-    id: Annotated[str, Field(pattern="^subnet-[0-9a-z]{1,40}$")] | None = Field(
+    id: Annotated[str, pattern_field("^subnet-[0-9a-z]{1,40}$", "an ID such as subnet-0a1b2c3d")] | None = Field(
         default=None, description="The ID of a subnet, such as subnet-…."
     )
     tags: Tags | None = Field(default=None, description="The tags of the subnets.")
@@ -81,7 +90,7 @@ class SubnetTerm(StrictModel):
 class SecurityGroupTerm(StrictModel):
     """Selects security groups by ID, name or tags."""
 
-    id: Annotated[str, Field(pattern="^sg-[0-9a-z]{1,40}$")] | None = Field(
+    id: Annotated[str, pattern_field("^sg-[0-9a-z]{1,40}$", "an ID such as sg-0a1b2c3d")] | None = Field(
         default=None, description="The ID of a security group, such as sg-…."
     )
     name: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
@@ -93,10 +102,13 @@ class SecurityGroupTerm(StrictModel):
 class AmiTerm(StrictModel):
     """Selects machine images by alias, by ID, by SSM parameter, or by name, owner and tags."""
 
-    alias: Annotated[str, Field(pattern="^[a-z0-9]+@.+$", max_length=30)] | None = Field(
-        default=None, description="The family and version of an image, such as al2023@v20260901."
-    )
-    id: Annotated[str, Field(pattern="^ami-[0-9a-z]{1,40}$")] | None = Field(
+    alias: (
+        Annotated[
+            str, pattern_field("^[a-z0-9]+@.+$", "a family and a version such as al2023@v20260901", max_length=30)
+        ]
+        | None
+    ) = Field(default=None, description="The family and version of an image, such as al2023@v20260901.")
+    id: Annotated[str, pattern_field("^ami-[0-9a-z]{1,40}$", "an ID such as ami-0a1b2c3d")] | None = Field(
         default=None, description="The ID of a machine image, such as ami-…."
     )
     name: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
@@ -129,9 +141,13 @@ class NodeClassRef(StrictModel):
 
     group: Annotated[
         str,
-        Field(pattern=r"^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$", max_length=253),
+        pattern_field(
+            r"^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$",
+            "an API group such as karpenter.azure.com",
+            max_length=253,
+        ),
     ] = Field(description="The API group of the node class, such as karpenter.azure.com.")
-    kind: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]{0,62}$")] = Field(
+    kind: Annotated[str, pattern_field(r"^[A-Z][A-Za-z0-9]{0,62}$", "a kind such as AKSNodeClass")] = Field(
         description="The kind of the node class, such as AKSNodeClass."
     )
     name: KubernetesName = Field(description="The name of the node class.")

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, check_one_of, unique_by
 from allotment.declared.kinds.members import Role
 from allotment.declared.references import Name
-from allotment.declared.values import Login, name_field
+from allotment.declared.values import Login, name_field, pattern_field
 
 _SEGMENT = r"(?:[A-Za-z0-9._-]+\*?|\*)[A-Za-z0-9._-]*"
 
@@ -41,7 +41,13 @@ class Team(StrictModel):
         description="The name of the team in `approvers`. `platform` is the platform team."
     )
     forge_team: (
-        Annotated[str, Field(pattern=r"^@[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)+$")] | None
+        Annotated[
+            str,
+            pattern_field(
+                r"^@[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)+$", "a team such as @northlight/platform"
+            ),
+        ]
+        | None
     ) = Field(default=None, description="The name of a team or group at the forge, as @organisation/team.")
     logins: list[Login] = Field(
         default=[], max_length=200, description="The logins of people at the forge, or `login#id`."
@@ -51,7 +57,14 @@ class Team(StrictModel):
 class PathRule(StrictModel):
     """The approvers of changes to the files that match a pattern."""
 
-    path: Annotated[str, Field(pattern=rf"^{_SEGMENT}(?:/{_SEGMENT})*(?:/\*\*)?$", max_length=200)] = Field(
+    path: Annotated[
+        str,
+        pattern_field(
+            rf"^{_SEGMENT}(?:/{_SEGMENT})*(?:/\*\*)?$",
+            "a pattern such as tenants/*/members.yaml or platform/**",
+            max_length=200,
+        ),
+    ] = Field(
         description="A pattern for paths from the root of the repository. `*`, at most once in a segment, matches any"
         " text without `/`. A final `**` matches everything below a folder."
     )
@@ -62,9 +75,12 @@ class FieldRule(StrictModel):
     """Additional approvers of changes to a field, besides the approvers of the path."""
 
     kind: Name = Field(description="A declared kind, such as GPUSpec.")
-    field: Annotated[str, Field(pattern=r"^(?:spec|metadata)(?:\.[a-z][A-Za-z0-9]*)+$", max_length=200)] = Field(
-        description="The path of the field, such as spec.prices. The rule includes all fields below it."
-    )
+    field: Annotated[
+        str,
+        pattern_field(
+            r"^(?:spec|metadata)(?:\.[a-z][A-Za-z0-9]*)+$", "the path of a field such as spec.prices", max_length=200
+        ),
+    ] = Field(description="The path of the field, such as spec.prices. The rule includes all fields below it.")
     approvers: Approvers
 
 

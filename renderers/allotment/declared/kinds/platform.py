@@ -6,7 +6,7 @@ from pydantic import Field
 
 from allotment.declared.addresses import HttpsUrl
 from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel
-from allotment.declared.values import BranchName, Count, Duration, Image, SshKey, TimeZone
+from allotment.declared.values import BranchName, Count, Duration, Image, SshKey, TimeZone, pattern_field
 
 
 class Git(StrictModel):
@@ -26,7 +26,9 @@ class Git(StrictModel):
 class Billing(StrictModel):
     """The currency of prices, and the time zone in which the days of prices start. Both are immutable."""
 
-    currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = Field(description="An ISO 4217 code, such as EUR.")
+    currency: Annotated[str, pattern_field("^[A-Z]{3}$", "an ISO 4217 code such as EUR")] = Field(
+        description="An ISO 4217 code, such as EUR."
+    )
     time_zone: TimeZone = Field(
         description="An IANA time zone, such as Europe/Berlin. Prices change at midnight in this time zone."
     )
@@ -40,7 +42,9 @@ class Brake(StrictModel):
         description="The maximum percentage of the instances, storages or snapshots of a tenant, or of all tenants, that may be deleted within 24 hours.",
     )
     min_objects: Count = Field(default=10, description="With fewer items of a kind, the brake doesn't act.")
-    approved_plans: list[Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]] = Field(
+    approved_plans: list[
+        Annotated[str, pattern_field("^sha256:[0-9a-f]{64}$", "a checksum: sha256: and 64 hexadecimal digits")]
+    ] = Field(
         default=[],
         description="Checksums of deletions that may pass, once each: a plan, a stopped publish or `allot publish --dry-run` prints "
         "them. A checksum counts where it is published before the deletion is merged.",

@@ -6,11 +6,12 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.declaration import StrictModel, check_one_of
-from allotment.declared.values import Count, name_field
+from allotment.declared.values import Count, name_field, pattern_field
 
 MIG_PROFILE = r"^[1-7]g\.[1-9][0-9]{0,2}gb(?:\+me)?$"
 # The name of a mig-parted configuration, such as all-balanced or all-1g.10gb. It must be a valid label value.
 _MIG_CONFIG = r"^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$"
+_MigProfileName = Annotated[str, pattern_field(MIG_PROFILE, "a MIG profile such as 1g.10gb")]
 GpuModel = Annotated[str, name_field(32)]
 
 
@@ -49,9 +50,7 @@ class Mps(StrictModel):
 class MigProfile(StrictModel):
     """A hardware partition (MIG) of a GPU, with isolated memory and faults."""
 
-    profile: Annotated[str, Field(pattern=MIG_PROFILE)] = Field(
-        description="NVIDIA's name of the MIG profile, such as 1g.10gb."
-    )
+    profile: _MigProfileName = Field(description="NVIDIA's name of the MIG profile, such as 1g.10gb.")
 
 
 class SpecDra(StrictModel):
@@ -64,7 +63,7 @@ class SpecDra(StrictModel):
     device_class_name: DeviceClassName = Field(
         description="The device class of the driver: gpu.nvidia.com for whole GPUs, or mig.nvidia.com for MIG partitions."
     )
-    profile: Annotated[str, Field(pattern=MIG_PROFILE)] | None = Field(
+    profile: _MigProfileName | None = Field(
         default=None, description="NVIDIA's name of the MIG profile, such as 1g.10gb. Only with mig.nvidia.com."
     )
 
@@ -89,10 +88,10 @@ class SpecSharing(StrictModel):
 class MigLayout(StrictModel):
     """The MIG partitions of every GPU of a node."""
 
-    config: Annotated[str, Field(pattern=_MIG_CONFIG)] = Field(
-        description="The name of the MIG manager's configuration, such as all-balanced or all-1g.10gb."
-    )
-    devices: dict[Annotated[str, Field(pattern=MIG_PROFILE)], Count] = Field(
+    config: Annotated[
+        str, pattern_field(_MIG_CONFIG, "a name such as all-1g.10gb: a-z, 0-9, '.', '_' and '-', at most 63")
+    ] = Field(description="The name of the MIG manager's configuration, such as all-balanced or all-1g.10gb.")
+    devices: dict[_MigProfileName, Count] = Field(
         min_length=1, description="The number of partitions of each profile that the configuration creates on a GPU."
     )
 
@@ -107,7 +106,7 @@ class PoolDra(StrictModel):
     device_class_name: DeviceClassName = Field(
         description="The device class of the driver: gpu.nvidia.com for whole GPUs, or mig.nvidia.com for MIG partitions."
     )
-    devices: dict[Annotated[str, Field(pattern=MIG_PROFILE)], Count] | None = Field(
+    devices: dict[_MigProfileName, Count] | None = Field(
         default=None,
         min_length=1,
         description="The number of partitions of each profile on a GPU. Only with mig.nvidia.com.",
