@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from tests.conftest import Allot, Result
 from tests.published import Place, git
 
+from allotment.cli import options
 from allotment.services.changes.remote_clone import name_clone_folder
 
 ID = "deploy-2026.11_a"
@@ -272,3 +274,17 @@ def test_a_removal_is_found_in_the_message_of_its_commit(
     assert (repeated == first) is is_found
     if not is_found:
         assert (repeated.code, "eu-1 has no Stock named 'spare'" in repeated.err) == (2, True)
+
+
+def test_a_price_is_repeated_after_its_first_day(
+    published: Place, clone: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("spec", "price", "l4-quarter", "0.18", "--from", "2031-01-01", "--operation-id", ID, "-o", "json")
+    first = push(allot, published.root, *words)
+    assert (first.code, len(branches(published))) == (0, 1), first.err
+    merge(published, "--squash")
+    monkeypatch.setattr(options, "today", lambda zone: datetime.date(2031, 2, 1))
+    again = push(allot, clone, *words)
+    assert (again.code, again.out, branches(published)) == (0, first.out, [])
+    other = push(allot, clone, *words[:3], "0.19", *words[4:])
+    assert (other.code, other.out) == (2, "")

@@ -12,7 +12,14 @@ from tests.conftest import PROJECT
 from allotment.adapters.folder_source import FolderSource
 from allotment.declared.kinds.declaration import Lifecycle
 from allotment.edits.new_declaration import InvalidField
-from allotment.edits.spec_edits import add_spec, list_gpu_models, read_time_zone, set_price, set_spec_lifecycles
+from allotment.edits.spec_edits import (
+    add_spec,
+    check_price_day,
+    list_gpu_models,
+    read_time_zone,
+    set_price,
+    set_spec_lifecycles,
+)
 from allotment.problems import OperationRefused
 from allotment.services.changes.declared_files import open_declarations
 
@@ -78,17 +85,17 @@ def test_an_existing_spec_and_an_invalid_value_are_refused() -> None:
 
 def test_a_price_is_added_and_can_change_until_it_applies() -> None:
     before = (PROJECT / QUARTER).read_bytes()
-    change = set_price(DECLARED, "l4-quarter", "0.18", "2026-11-22", TODAY)
+    change = set_price(DECLARED, "l4-quarter", "0.18", "2026-11-22")
     added = before + b'    - from: "2026-11-22"\n      perHour: "0.18"\n'
     assert change.files == {QUARTER: added}
     assert change.title == "Set the price of l4-quarter from 2026-11-22"
     changed = DECLARED._replace(read=lambda path: change.files.get(path) or DECLARED.read(path))
-    again = set_price(changed, "l4-quarter", "0.19", "2026-11-22", TODAY)
+    again = set_price(changed, "l4-quarter", "0.19", "2026-11-22")
     assert again.files == {QUARTER: added.replace(b"0.18", b"0.19")}
     with pytest.raises(
         InvalidField, match="^" + re.escape("spec.prices[].from: the price from 2026-11-22 already applies")
     ):
-        set_price(changed, "l4-quarter", "0.20", "2026-11-22", TODAY + datetime.timedelta(days=1))
+        check_price_day(changed, "l4-quarter", "2026-11-22", TODAY + datetime.timedelta(days=1))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +120,8 @@ def test_a_price_is_added_and_can_change_until_it_applies() -> None:
 )
 def test_a_wrong_price_is_refused(name: str, amount: str, start: str, message: str) -> None:
     with pytest.raises(OperationRefused, match=f"^{re.escape(message)}"):
-        set_price(DECLARED, name, amount, start, TODAY)
+        check_price_day(DECLARED, name, start, TODAY)
+        set_price(DECLARED, name, amount, start)
 
 
 @pytest.mark.parametrize(

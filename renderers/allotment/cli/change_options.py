@@ -15,11 +15,14 @@ from allotment.problems import AllotmentError, quote_value
 if TYPE_CHECKING:
     from allotment.adapters.git.remote import Remote
     from allotment.cli.change_output import Stage
+    from allotment.edits.declarations import Declarations
     from allotment.edits.operation_id import BuildChange
     from allotment.services.changes.change_target import BranchTarget, FolderTarget, PlanCaches
 
 DEFAULT_TIMEOUT = 3600  # seconds
 Confirm = Callable[[], object]
+CheckFirst = Callable[["Declarations"], object]
+"""Raises OperationRefused if the change can't be made now. A repeat of a change that was made does not call it."""
 
 
 class ChangeOptions(NamedTuple):
@@ -204,31 +207,36 @@ def _check_options(options: ChangeOptions) -> None:
         check_operation_id(options.operation_id)
 
 
-def run_change(options: ChangeOptions, build: BuildChange, confirm: Confirm | None = None) -> None:
+def run_change(
+    options: ChangeOptions, build: BuildChange, confirm: Confirm | None = None, check_first: CheckFirst | None = None
+) -> None:
     """Build a change from the declarations, print its difference and its plan, and apply it.
 
     If an earlier command has applied a change with the same operation ID, change nothing and print its result.
 
-    `confirm` is called before the change is applied, and raises an exception to prevent it. Raises InvalidChange, and
+    `check_first` is called before the change is built. `confirm` is called before it is applied. Both raise an exception to
+    prevent the change. Raises InvalidChange, and
     changes nothing, if the change causes an error in the declarations.
     """
     if options.proposes and not options.is_dry_run:
         from allotment.cli.change_proposal import run_proposal
 
-        run_proposal(options, build, confirm)
+        run_proposal(options, build, confirm, check_first)
     elif options.changes_folder:
-        _change_folder(options, build, confirm)
+        _change_folder(options, build, confirm, check_first)
     else:
-        _push(options, build, confirm)
+        _push(options, build, confirm, check_first)
 
 
-def _push(options: ChangeOptions, build: BuildChange, confirm: Confirm | None) -> None:
+def _push(options: ChangeOptions, build: BuildChange, confirm: Confirm | None, check_first: CheckFirst | None) -> None:
     from allotment.cli.change_output import ChangeResult, print_result, review
     from allotment.services.changes.branch_change import BranchTaken
 
     target = open_branch_target(options)
     repeated = target.find_repeated(build) if options.operation_id else None
     if repeated is None:
+        if check_first is not None:
+            check_first(target.declarations)
         planned = target.plan(build(target.declarations))
         if not review(planned, options, confirm):
             return
@@ -245,7 +253,9 @@ def _push(options: ChangeOptions, build: BuildChange, confirm: Confirm | None) -
     print_result(options, ChangeResult.of_repeated(repeated, "Branch", options.operation_id))
 
 
-def _change_folder(options: ChangeOptions, build: BuildChange, confirm: Confirm | None) -> None:
+def _change_folder(
+    options: ChangeOptions, build: BuildChange, confirm: Confirm | None, check_first: CheckFirst | None
+) -> None:
     from allotment.cli.change_output import ChangeResult, print_result, review
 
     target = _open_folder_target(options)
@@ -258,6 +268,8 @@ def _change_folder(options: ChangeOptions, build: BuildChange, confirm: Confirm 
         stage: Stage = "Commit" if options.commits and is_committed else "Folder"
         print_result(options, ChangeResult.of_repeated(repeated, stage))
         return
+    if check_first is not None:
+        check_first(target.declarations)
     change_set = target.build_for_commit(build) if options.commits else build(target.declarations)
     planned = target.plan(change_set, commits=options.commits)
     if review(planned, options, confirm):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.change_options import ChangeOptions, Confirm, open_branch_target
+from allotment.cli.change_options import ChangeOptions, CheckFirst, Confirm, open_branch_target
 from allotment.cli.change_output import ChangeResult, Outcome, print_result, review
 from allotment.cli.change_wait import EXIT_STATUSES, ChangeWait
 from allotment.cli.comment_options import TOKEN_VARIABLE, read_token
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from allotment.services.changes.proposals import Proposal, Proposer
 
 
-def run_proposal(options: ChangeOptions, build: BuildChange, confirm: Confirm | None) -> None:
+def run_proposal(
+    options: ChangeOptions, build: BuildChange, confirm: Confirm | None, check_first: CheckFirst | None
+) -> None:
     """Build a change, print its difference and its plan, and open a pull request for it."""
     from allotment.adapters.forge.forge import Forbidden, InvalidToken, NotFound
 
@@ -27,7 +29,7 @@ def run_proposal(options: ChangeOptions, build: BuildChange, confirm: Confirm | 
     target = open_branch_target(options)
     proposer = create_proposer(options, target, token.secret)
     try:
-        _run(options, proposer, build, confirm)
+        _run(options, proposer, build, confirm, check_first)
     except (Forbidden, InvalidToken, NotFound) as error:
         raise OperationRefused(
             f"{error}: check the permissions of the token in {TOKEN_VARIABLE}, and spec.git.url of the platform,"
@@ -35,12 +37,20 @@ def run_proposal(options: ChangeOptions, build: BuildChange, confirm: Confirm | 
         ) from None
 
 
-def _run(options: ChangeOptions, proposer: Proposer, build: BuildChange, confirm: Confirm | None) -> None:
+def _run(
+    options: ChangeOptions,
+    proposer: Proposer,
+    build: BuildChange,
+    confirm: Confirm | None,
+    check_first: CheckFirst | None,
+) -> None:
     target = proposer.target
     repeated = proposer.find_repeated(build) if options.operation_id else None
     if repeated is not None:
         _finish(options, proposer, proposer.complete(repeated))
         return
+    if check_first is not None:
+        check_first(target.declarations)
     planned = target.plan(build(target.declarations))
     if review(planned, options, confirm):
         proposal = proposer.propose(planned.change_set, build)

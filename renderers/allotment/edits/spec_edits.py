@@ -61,11 +61,10 @@ def list_gpu_models(declarations: Declarations) -> list[str]:
     return sorted({pool.model.spec.node.gpu.model for pool in pools})
 
 
-def set_price(declarations: Declarations, name: str, amount: str, start: str, today: datetime.date) -> ChangeSet:
-    """Return the change that adds a price per hour to a GPUSpec, or changes a price that does not apply yet.
+def check_price_day(declarations: Declarations, name: str, start: str, today: datetime.date) -> None:
+    """Raise OperationRefused if a price of a GPUSpec can't start on a day, because the day is not after today.
 
-    `start` is the first day of the price, such as 2027-01-01, and `today` the day in the billing time zone. Raises
-    OperationRefused if the GPUSpec is not declared, if the amount is invalid, or if the first day is not after today.
+    `start` is a day such as 2027-01-01, and `today` the day in the billing time zone.
     """
     declared = declarations.find(GPUSpec, PLATFORM, name)
     day = _parse_day(start)
@@ -75,6 +74,16 @@ def set_price(declarations: Declarations, name: str, amount: str, start: str, to
         if _has_price(declared.model, day):
             problem = f"the price from {day} already applies and can't change"
         raise InvalidField(_START, f"{problem}: write {tomorrow} or a later day")
+
+
+def set_price(declarations: Declarations, name: str, amount: str, start: str) -> ChangeSet:
+    """Return the change that adds a price per hour to a GPUSpec, or changes the price from a day.
+
+    `start` is the first day of the price, such as 2027-01-01; `check_price_day` checks it. Raises OperationRefused if the
+    GPUSpec is not declared, or if the amount is invalid.
+    """
+    declared = declarations.find(GPUSpec, PLATFORM, name)
+    day = _parse_day(start)
     edit: AddItem | SetField = AddItem(_PRICES, {"from": start, "perHour": amount})
     if _has_price(declared.model, day):
         edit = SetField((*_PRICES, start, "perHour"), amount)

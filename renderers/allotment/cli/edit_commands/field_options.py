@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from allotment.cli.change_options import ChangeOptions, run_change
+from allotment.cli.change_options import ChangeOptions, CheckFirst, run_change
 from allotment.problems import OperationRefused, pluralize, quote_value
 
 if TYPE_CHECKING:
@@ -39,13 +39,16 @@ def list_choices(names: list[str]) -> str:
 
 
 def run_field_change(
-    options: ChangeOptions, build: Callable[[Declarations], ChangeSet], inputs: Mapping[str, str]
+    options: ChangeOptions,
+    build: Callable[[Declarations], ChangeSet],
+    inputs: Mapping[str, str],
+    check_first: CheckFirst | None = None,
 ) -> None:
     """Run a change. The error about an invalid field names the option that has the value, by `inputs`."""
     from allotment.edits.new_declaration import InvalidField
 
     try:
-        run_change(options, build)
+        run_change(options, build, check_first=check_first)
     except InvalidField as error:
         raise OperationRefused(error.name_input(inputs)) from None
 

@@ -150,14 +150,17 @@ def price(*, name: str, amount: str, start: str | None, options: ChangeOptions) 
       allot spec price l4-quarter 0.18 --from 2031-01-01
       allot spec price l4-quarter 0.18 --from 2031-01-01 --push
     """
-    from allotment.edits.spec_edits import set_price
+    from allotment.edits.spec_edits import check_price_day, set_price
 
-    def build(declarations: Declarations) -> ChangeSet:
+    def check_first(declarations: Declarations) -> None:
         today = _read_today(declarations)
         require_options(RequiredOption("--from", start, f"a day after today, {today}, such as {today.year + 1}-01-01"))
-        return set_price(declarations, name, amount, start or "", today)
+        check_price_day(declarations, name, start or "", today)
 
-    run_field_change(options, build, _INPUTS_BY_FIELD | {"spec.prices[].perHour": "AMOUNT"})
+    def build(declarations: Declarations) -> ChangeSet:
+        return set_price(declarations, name, amount, start or "")
+
+    run_field_change(options, build, _INPUTS_BY_FIELD | {"spec.prices[].perHour": "AMOUNT"}, check_first)
 
 
 def _read_today(declarations: Declarations) -> datetime.date:
