@@ -308,6 +308,11 @@ def test_rows_are_chosen(out: Seen) -> None:
         (("--cluster", "eu1"), "allot: no cluster is named 'eu1'; did you mean 'eu-1'?"),
         (("--spec", "l4-quater"), "allot: no GPUSpec is named 'l4-quater'; did you mean 'l4-quarter'?"),
         (("--state", "runing"), "Error: Invalid value for '--state': no state is named 'runing'; did you mean 'Running'?"),
+        (
+            ("--state", "bogus"),
+            "Error: Invalid value for '--state': no state is named 'bogus': write one of init, ready, running, stopped,"
+            " waiting, failed, merged, kept, published, removing, overtaken, pending, preparing, lost, starting",
+        ),
         (("--stocks", "--state", "Running"), "Error: --stocks can be combined only with --cluster"),
     ],
 )  # fmt: skip

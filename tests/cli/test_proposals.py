@@ -141,6 +141,17 @@ def test_a_remote_that_fails_otherwise_gets_no_fork(published: Place, world: Wor
     assert "The disk is full." in result.err
 
 
+def test_a_forbidden_fork_is_named_with_the_refused_push(published: Place, world: World, allot: Allot) -> None:
+    refuse_pushes(published)
+    world.declines_forks = True
+    result = propose(allot, published)
+    assert (result.code, result.out, world.pulls) == (2, "", {}), result
+    first, _, last = result.err.partition("; then the forge says 403: ")
+    assert "'origin' took no push" in first
+    assert "Permission to acme/gpus.git denied" in first
+    assert ", for a fork: check the permissions of the token in ALLOT_FORGE_TOKEN" in last
+
+
 def test_a_forbidden_push_to_each_destination_is_named(published: Place, world: World, allot: Allot) -> None:
     refuse_pushes(published)
     hook = world.repositories[FORK] / "hooks/pre-receive"

@@ -28,6 +28,15 @@ def test_the_folder_changes_and_the_difference_and_the_plan_are_shown(published:
     assert git(published.root, "status", "--short") == f" M {PATH}".strip()
 
 
+def test_quiet_writes_the_file_and_prints_nothing(published: Place, allot: Allot) -> None:
+    result = allot("set", TARGET, "state=Stopped", "-q", "--repo", published.root)
+    assert (result.code, result.out, result.err) == (0, "", "")
+    assert "\n  state: Stopped\n" in (published.root / PATH).read_text()
+    refused = allot("set", TARGET, "gpuSpec=nope", "-q", "--repo", published.root)
+    assert (refused.code, refused.out) == (2, "")
+    assert "spec.gpuSpec: no GPUSpec is named 'nope'" in refused.err
+
+
 def test_a_dry_run_and_an_invalid_value_change_nothing(published: Place, allot: Allot) -> None:
     result = allot("set", TARGET, "state=Stopped", "--dry-run", "--repo", published.root)
     assert (result.code, "1 file would change" in result.out) == (0, True)

@@ -155,7 +155,13 @@ def test_a_mounted_storage_is_not_removed(published: Place, allot: Allot) -> Non
     git(published.root, "push", "--quiet", "origin", "HEAD:main")
     result = run(published, allot, "delete", "solo-ada/models")
     assert (result.code, result.out) == (2, "")
-    assert "spec.storages[0].name: no GPUStorage is named 'models'" in result.err
+    assert result.err == (
+        "allot: solo-ada/webui mounts solo-ada/models: unmount it first, such as by"
+        " `allot set instance/solo-ada/webui storages.models-`\n"
+    )
+    assert allot("set", "instance/solo-ada/webui", "storages.models-", "--repo", published.root).code == 0
+    assert run(published, allot, "delete", "solo-ada/models").code == 0
+    assert not (published.root / FOLDER / "models.yaml").exists()
 
 
 def test_recover_is_the_same_command(published: Place, allot: Allot) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 import click
 
 from allotment.cli.change_options import ChangeOptions, Confirm, InvalidChange
-from allotment.cli.options import print_note
+from allotment.cli.options import is_quiet, print_note
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.operation_id import name_operation_branch
 from allotment.problems import escape_unprintable, pluralize
@@ -53,7 +53,7 @@ def review(planned: PlannedChange, options: ChangeOptions, confirm: Confirm | No
         lines = "\n".join(str(problem) for problem in planned.errors)
         raise InvalidChange(f"the change is invalid, so nothing was changed:\n{lines}")
     is_empty = not planned.change_set.files
-    if options.style == "text" and not is_empty:
+    if options.style == "text" and not is_empty and not is_quiet():
         for line in _diff_lines(planned):
             click.echo(line)
         _print_plan(planned)

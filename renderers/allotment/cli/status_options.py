@@ -64,9 +64,10 @@ class State(click.ParamType[str]):
         states = _list_states()
         choice = {state.lower(): state for state in states}.get(str(value).lower())
         if choice is None:
-            self.fail(
-                f"no state is named {quote_value(value)}{suggest_name(str(value).capitalize(), states)}", param, ctx
-            )
+            hint = suggest_name(str(value).capitalize(), states)
+            if "did you mean" not in hint:
+                hint = f": write one of {', '.join(state.lower() for state in states)}"
+            self.fail(f"no state is named {quote_value(value)}{hint}", param, ctx)
         return choice
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from allotment.declared.document_editor import SetField, edit_document
 from allotment.declared.inventory import DeclarationFile
+from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.platform import Platform
@@ -119,7 +121,22 @@ def _delete(declarations: Declarations, tenant: str, name: str, read_merged: Rea
             f"{declared.path} has deletionPolicy: Delete, which is not merged yet: merge it first, and then run the command"
             " again to remove the file"
         )
+    if instances := _list_mounting_instances(declarations, tenant, name):
+        raise OperationRefused(
+            f"{', '.join(instances)} {'mounts' if len(instances) == 1 else 'mount'} {tenant}/{name}: unmount it first, such as"
+            f" by `allot set instance/{instances[0]} storages.{name}-`"
+        )
     return ChangeSet(f"Delete storage {tenant}/{name}", {declared.path: None}, resources)
+
+
+def _list_mounting_instances(declarations: Declarations, tenant: str, storage: str) -> list[str]:
+    """Return the instances that mount a storage, as TENANT/NAME. The plan reports the problems of unreadable files."""
+    scope, names = Scope("tenant", tenant), []
+    for name in declarations.list_names(GPUInstance, scope):
+        with contextlib.suppress(OperationRefused):
+            if declarations.find(GPUInstance, scope, name).model.spec.mounts(storage):
+                names.append(f"{tenant}/{name}")
+    return names
 
 
 def _explain_first_merge(declarations: Declarations) -> str:

@@ -99,6 +99,22 @@ def test_a_wrong_token_is_refused_and_never_shown(world: World) -> None:
     assert "wr0ng" not in repr(Token("wr0ng-token"))
 
 
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 500])
+def test_an_error_that_repeats_the_token_does_not_show_it(status: int, world: World, forge: Forge) -> None:
+    world.fail("GET .*(pulls|merge_requests)/1", Answer(status, {"message": f"'{TOKEN}' is no token\nof ours"}))
+    with pytest.raises(ForgeError) as caught:
+        forge.pull_request(1)
+    assert str(caught.value) == f"the forge says {status}: '***' is no token\\nof ours"
+
+
+@pytest.mark.parametrize("body", [[], {}, "text", 7, {"number": []}, [[[]]]])
+def test_an_answer_in_another_form_is_an_error_of_the_forge(body: object, world: World, forge: Forge) -> None:
+    for method in ("GET", "POST"):
+        world.fail(f"{method} .*", Answer(200, body))
+        with pytest.raises(ForgeError):
+            forge.create_pull_request(PullRequestHead("change-1"), "main", "Title", "Body")
+
+
 @pytest.mark.parametrize(
     ("answer", "seconds"),
     [

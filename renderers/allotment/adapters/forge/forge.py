@@ -24,11 +24,16 @@ _TRANSPORT_STATUSES = (407, 408, 421, 425)  # 4xx statuses that a proxy or the c
 StatusState = Literal["pending", "success", "failure"]
 
 
+_secrets: set[str] = set()  # of all tokens of this process; an error of a forge may repeat a token
+
+
 class Token:
-    """A secret that `repr` does not show."""
+    """A secret that `repr` and the errors of a forge do not show."""
 
     def __init__(self, secret: str) -> None:
         self.secret = secret
+        if secret:
+            _secrets.add(secret)
 
     def __repr__(self) -> str:
         return "Token(…)"
@@ -211,6 +216,8 @@ def error_from_response(status: int, headers: Mapping[str, str], words: str) -> 
     wait = _retry_seconds(lower_headers)
     if status == 429 or (status == 403 and (wait is not None or "rate limit" in words.lower())):
         return RateLimited(60.0 if wait is None else wait)
+    for secret in _secrets:
+        words = words.replace(secret, "***")
     message = f"the forge says {status}: {escape_unprintable(words, 200)}"
     if status == 401:
         return InvalidToken(message)

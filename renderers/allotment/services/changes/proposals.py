@@ -93,7 +93,7 @@ class Proposer:
         refusal of each destination, and ForgeError.
         """
         refusals: list[PushForbidden] = []
-        for destination in self._list_destinations():
+        for destination in self._list_destinations(refusals):
             try:
                 repeated = self._find_repeated_in_fork(destination, build)
                 pushed = self._push(destination, change_set) if repeated is None else None
@@ -125,11 +125,16 @@ class Proposer:
     def _is_merged(self, use: OperationUse) -> bool:
         return self.target.repository.is_ancestor(use.commit, self.target.base.commit)
 
-    def _list_destinations(self) -> Iterator[Destination]:
+    def _list_destinations(self, refusals: Sequence[OperationRefused]) -> Iterator[Destination]:
+        """Yield the destinations. Raises Forbidden, with the earlier refusals, if the repository can't be forked."""
         if not self._uses_fork:
             yield Destination(self.target.remote, None)
             yield Destination(self._connect(self.url), None)
-        fork = self.forge.fork()
+        try:
+            fork = self.forge.fork()
+        except Forbidden as error:
+            earlier = "".join(f"{refusal}; then " for refusal in dict.fromkeys(map(str, refusals)))
+            raise Forbidden(f"{earlier}{error}, for a fork") from None
         remote = self._connect(fork.url)
         self._wait_for_fork(remote)
         yield Destination(remote, fork)
