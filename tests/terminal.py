@@ -96,3 +96,22 @@ class Session:
     def close(self) -> None:
         """End the shell."""
         self._child.close(force=True)
+
+
+def start_dialogue(folder: Path, *words: str) -> pexpect.spawn:
+    """Start `allot` with some words on a terminal, in a folder."""
+    environment = {**os.environ, "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "110"}
+    command = [*ALLOT, *words]
+    return pexpect.spawn(
+        command[0], command[1:], cwd=str(folder), env=environment, dimensions=(50, 110), encoding="utf-8", timeout=60
+    )
+
+
+def answer_questions(child: pexpect.spawn, *answers: tuple[str, str]) -> tuple[str, int]:
+    """Wait for each question, and type its answer. Return the output after the last answer, and the exit status."""
+    for question, answer in answers:
+        child.expect_exact(question)
+        child.sendline(answer)
+    child.expect(pexpect.EOF)
+    child.close()
+    return str(child.before).replace("\r\n", "\n"), child.exitstatus

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
 from tests.conftest import Allot
 from tests.published import Place, git
-from tests.terminal import ALLOT
+from tests.terminal import answer_questions, start_dialogue
 
 TENANT = """\
 apiVersion: allotment.dev/v1alpha1
@@ -93,19 +92,12 @@ def test_a_gpu_spec_outside_of_the_plan_is_refused_with_the_alternatives(empty_t
 
 def ask(place: Place, *words: str) -> pexpect.spawn:
     """Start `allot instance create studio-new/webui` on a terminal."""
-    command = [*ALLOT, "instance", "create", "studio-new/webui", *words]
-    environment = {**os.environ, "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "110"}
-    size = (50, 110)
-    return pexpect.spawn(
-        command[0], command[1:], cwd=str(place.root), env=environment, dimensions=size, encoding="utf-8", timeout=60
-    )
+    return start_dialogue(place.root, "instance", "create", "studio-new/webui", *words)
 
 
 def finish(child: pexpect.spawn) -> tuple[str, int]:
     """Return the rest of the output, and the exit status."""
-    child.expect(pexpect.EOF)
-    child.close()
-    return str(child.before).replace("\r\n", "\n"), child.exitstatus
+    return answer_questions(child)
 
 
 def test_questions_lead_to_a_webui_with_a_storage(empty_tenant: Place) -> None:
@@ -115,7 +107,7 @@ def test_questions_lead_to_a_webui_with_a_storage(empty_tenant: Place) -> None:
     for question, answer in (
         ("GPU (1 to 1) [1]:", ""),
         ("App (1 to 6) [1]:", "7"),
-        ("Error: 7 is not in the range 1<=x<=6.\r\nApp (1 to 6) [1]:", "3"),
+        ("Error: '7' is no choice: write a number from 1 to 6, or a name", "stable-diffusion-webui"),
         ("Storage (1 to 2) [2]:", ""),
         ("Kind of storage (1 to 2) [1]:", ""),
         ("Name of the storage [models]:", "My Models"),
@@ -173,7 +165,8 @@ def test_questions_take_an_own_image(empty_tenant: Place) -> None:
     image = f"registry.example/tools/a:1@sha256:{'0' * 64}"
     for question, answer in (
         ("App (1 to 6) [1]:", "6"),
-        ("Image, with its digest:", image),
+        ("Image, with its digest:", "registry.example/tools/a:1"),
+        ("Error: 'registry.example/tools/a:1' has no digest", image),
         ("HTTP port, or 0 for none [8080]:", ""),
         ("Who can open it (Namespace, Members, Public) [Members]:", ""),
         ("Storage (1 to 2) [2]:", "1"),

@@ -6,6 +6,7 @@ import pytest
 from tests.cli.test_recover import recover, seen
 from tests.conftest import Allot, Result
 from tests.published import Place, git
+from tests.terminal import answer_questions, start_dialogue
 
 FOLDER = "tenants/solo-ada/storages"
 HEAD = """\
@@ -35,6 +36,44 @@ def test_create_writes_every_option(published: Place, allot: Allot) -> None:
         "  storageSpec: shared-files\n  size: 50Gi\n  prepare:\n    source:\n      url:\n"
         f'        url: https://models.example/a.bin\n        sha256: "{HASH}"\n'
     )
+
+
+def test_questions_lead_to_a_storage(published: Place) -> None:
+    child = start_dialogue(published.root, "storage", "create", "solo-ada/more", "--cluster", "eu-1", "--commit")
+    child.expect_exact("Left:          0.75 of 1 nvidia-l4, 2 of 3 instances, 3 of 5 storages")
+    child.expect(r"3 +shared-files +eu-1 +ReadWriteMany +50Gi to 20Ti +0\.16 ")
+    output, status = answer_questions(
+        child,
+        ("Kind of storage (1 to 3) [1]:", "block"),
+        ("Error: 'block' is no choice: write a number from 1 to 3, or a name", "shared-files"),
+        ("Size [50Gi]:", "20G"),
+        ("Error: '20G' is not a size", "20Gi"),
+        ("Error: write a size from 50Gi to 20Ti", "60Gi"),
+        ("(empty: none) []:", "ftp://x"),
+        ("Error: 'ftp://x' is not a source: write https://HOST/FILE", "storage:models"),
+        ("Create it? [Y/n]:", ""),
+    )
+    assert status == 0, output
+    assert "Create storage solo-ada/more: 1 file committed" in output
+    assert read(published, "more") == (
+        f"{HEAD}  name: more\nspec:\n  cluster: eu-1\n  storageSpec: shared-files\n  size: 60Gi\n  prepare:\n    source:\n"
+        "      storage:\n        name: models\n"
+    )
+
+
+def test_given_values_are_not_asked_for(published: Place) -> None:
+    words = ("storage", "create", "solo-ada/more", "--cluster", "eu-1", "--size", "50Gi")
+    child = start_dialogue(published.root, *words)
+    child.expect_exact("Create it? [Y/n]:")
+    assert "Size [" not in str(child.before)
+    assert "+  size: 50Gi" in str(child.before), "the difference comes first"
+    child.sendline("n")
+    assert answer_questions(child) == (" n\nnothing was changed\n", 1)
+    output, status = answer_questions(
+        start_dialogue(published.root, "storage", "create", "solo-ada/more", "--no-input")
+    )
+    assert (output, status) == ("allot: add --cluster: eu-1, us-1\nadd --size: a size such as 50Gi\n", 2)
+    assert git(published.root, "status", "--short") == ""
 
 
 @pytest.mark.parametrize(

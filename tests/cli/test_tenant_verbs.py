@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import PROJECT, Allot
 from tests.published import Place, git
+from tests.terminal import answer_questions, start_dialogue
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFP1kA1AvVfe6sGGzZeQAz0PBvkJqIBufObnF6t8fVAp"
 ADA_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP3uQw1AvVfe6sGGzZeQAz0PBvkJqIBufObnF6t8fVAp"
@@ -41,6 +42,34 @@ spec:
   plan: starter
 """
     )
+
+
+def test_questions_lead_to_a_tenant(place: Place) -> None:
+    child = start_dialogue(place.root, *NEW)
+    child.expect(r"2 +starter +3 +500Gi +300\.00\s+1 nvidia-l4")
+    output, status = answer_questions(
+        child,
+        ("Plan (1 to 3) [1]:", "gold"),
+        ("Error: 'gold' is no choice: write a number from 1 to 3, or a name", "starter"),
+        ("Name of the first Admin:", "Fay B"),
+        ("Error: is not allowed: write a-z", "fay"),
+        ("Login at the forge (empty: none) []:", "fay b"),
+        ("Error: write a login of the forge such as ada-k", "fay-b"),
+        ("`sub` of the ID token (empty: none) []:", ""),
+        ("Create it? [Y/n]:", ""),
+    )
+    assert status == 0, output
+    assert "fay has no subject, and can open a Members port only as a member of a group of the tenant." in output
+    assert (place.root / "tenants/blue-fox/tenant.yaml").read_text().endswith("spec:\n  plan: starter\n")
+    members = (place.root / "tenants/blue-fox/members.yaml").read_text()
+    assert members.endswith("  users:\n    - name: fay\n      role: Admin\n      login: fay-b\n")
+
+
+def test_a_group_of_admins_is_not_asked_for_a_person(place: Place) -> None:
+    child = start_dialogue(place.root, *NEW, "--admin-group", "foxes", "--yes")
+    output, status = answer_questions(child, ("Plan (1 to 3) [1]:", "2"))
+    assert status == 0, output
+    assert "    - name: foxes\n      role: Admin\n" in (place.root / "tenants/blue-fox/members.yaml").read_text()
 
 
 def test_a_lifecycle_is_changed_and_reported(place: Place, allot: Allot) -> None:

@@ -1,28 +1,29 @@
-"""Asks a person for the missing options of a new instance, with the offers that the tenant can use."""
+"""Asks a person for the missing options of a new instance or storage, with the offers that the tenant can use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import click
 from pydantic import TypeAdapter
 
+from allotment.cli.prompts import ask, choose
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.layout import DEFAULT_MAX_NAME_LENGTH, Scope, name_error
-from allotment.declared.values import MountPath, Size, format_size
+from allotment.declared.values import Image, MountPath, Size, format_size
 from allotment.edits.declarations import Declarations
 from allotment.edits.instance_creation import EXPOSURES, InstanceOptions
 from allotment.edits.option_values import OptionParser
+from allotment.edits.storage_creation import StorageOptions
 from allotment.edits.storage_sources import parse_source
-from allotment.problems import OperationRefused, escape_unprintable
+from allotment.problems import OperationRefused
 from allotment.reports.catalog_tables import CatalogView, app_sheet, gpu_sheet, storage_sheet, tenant_facts
 from allotment.reports.sheets import Sheet, print_output, sanitize_sentence, sanitize_value
 from allotment.rules.availability import AppOffer, StorageOffer
 from allotment.services.changes.tenant_offers import TenantOffers
 
-T = TypeVar("T")
 _DEFAULT_NAME, _DEFAULT_SIZE, _DEFAULT_PATH = "models", "50Gi", "/workspace"
 
 
@@ -34,8 +35,16 @@ def ask_instance_options(declarations: Declarations, options: InstanceOptions, o
     return _Questions(declarations, offers).complete(options)
 
 
+def ask_storage_options(declarations: Declarations, options: StorageOptions, offers: TenantOffers) -> StorageOptions:
+    """Return the options of a storage with the answers of a person. Given options are not asked for.
+
+    Raises OperationRefused if the tenant can use no StorageSpec.
+    """
+    return _Questions(declarations, offers).complete_storage(options)
+
+
 class _Questions:
-    """The questions about a new instance of a tenant."""
+    """The questions about a new instance or storage of a tenant."""
 
     def __init__(self, declarations: Declarations, offers: TenantOffers) -> None:
         self._declarations, self._offers = declarations, offers
@@ -55,11 +64,31 @@ class _Questions:
             options = self._ask_storage(options)
         return options
 
+    def complete_storage(self, options: StorageOptions) -> StorageOptions:
+        """Return the options of a storage with the answers."""
+        parser = OptionParser()
+        self._check_cluster(parser, options.cluster)
+        parser.raise_problems()
+        specs = self._list_usable_storages(options.cluster, options.storage_spec)
+        if not specs:
+            raise OperationRefused(
+                f"{self._tenant} can use no such StorageSpec: `allot catalog --tenant {self._tenant}` shows the reasons"
+            )
+        if not (options.cluster and options.size):
+            print_output(tenant_facts(self._offers.allowance, self._offers.currency))
+        spec = self._choose_storage_spec(specs)
+        size = options.size or _ask_size(spec)
+        source = options.source or _ask_source()
+        return options._replace(cluster=spec.cluster, storage_spec=spec.spec.model.name, size=size, source=source)
+
+    def _check_cluster(self, parser: OptionParser, cluster: str) -> None:
+        if cluster:
+            clusters = self._declarations.list_scopes("cluster")
+            parser.check_name("--cluster", cluster, clusters, "no cluster is named")
+
     def _check_given_names(self, options: InstanceOptions) -> None:
         parser = OptionParser()
-        if options.cluster:
-            clusters = self._declarations.list_scopes("cluster")
-            parser.check_name("--cluster", options.cluster, clusters, "no cluster is named")
+        self._check_cluster(parser, options.cluster)
         if options.gpu_spec:
             names = self._declarations.list_names(GPUSpec)
             parser.check_name("--gpu-spec", options.gpu_spec, names, "no GPUSpec is named")
@@ -77,7 +106,8 @@ class _Questions:
             raise OperationRefused(
                 f"{self._tenant} can use no such GPUSpec now: `allot catalog --tenant {self._tenant}` shows the reasons"
             )
-        chosen = _choose("GPU", gpu_sheet(usable, self._view), usable)
+        names = [offer.spec.model.name for offer in usable]
+        chosen = choose("GPU", gpu_sheet(usable, self._view), usable, names)
         return options._replace(cluster=chosen.cluster, gpu_spec=chosen.spec.model.name)
 
     def _ask_program(self, options: InstanceOptions) -> InstanceOptions:
@@ -94,11 +124,12 @@ class _Questions:
             apps.append(None)
         if not apps:
             raise OperationRefused(f"{self._tenant} can run no app: `allot catalog --tenant {self._tenant}` shows why")
-        chosen = _choose("App", sheet, apps)
+        names = [offer.app.model.name if offer is not None else "your own image" for offer in apps]
+        chosen = choose("App", sheet, apps, names)
         if chosen is not None:
             return options._replace(app=f"{chosen.app.model.name}:{chosen.version.version}")
-        options = options._replace(image=click.prompt("Image, with its digest"))
-        if not options.ports and (port := _ask("HTTP port, or 0 for none", "8080", _check_port)) != "0":
+        options = options._replace(image=ask("Image, with its digest", None, lambda text: _parse(Image, text)))
+        if not options.ports and (port := ask("HTTP port, or 0 for none", "8080", _check_port)) != "0":
             exposure = options.exposure or click.prompt("Who can open it", "Members", type=click.Choice(EXPOSURES))
             options = options._replace(ports=(port,), exposure=exposure)
         return options
@@ -124,7 +155,8 @@ class _Questions:
                 else ("none", "", "")
             )
             sheet.add_row(*map(sanitize_value, cells))
-        chosen = _choose("Storage", sheet, choices, default=1 if existing or not specs else len(choices))
+        names = [choice.name if isinstance(choice, GPUStorage) else choice or "none" for choice in choices]
+        chosen = choose("Storage", sheet, choices, names, default=1 if existing or not specs else len(choices))
         if not chosen:
             return options
         if isinstance(chosen, GPUStorage):
@@ -132,18 +164,20 @@ class _Questions:
         return self._ask_new_storage(options, specs)
 
     def _ask_new_storage(self, options: InstanceOptions, specs: Sequence[StorageOffer]) -> InstanceOptions:
-        spec = specs[0] if len(specs) == 1 else _choose("Kind of storage", storage_sheet(specs, self._view), specs)
-        least = spec.spec.model.spec.size.min
-        name = _ask("Name of the storage", _DEFAULT_NAME, self._check_new_name)
-        default_size = max(_parse(Size, _DEFAULT_SIZE), least)
-        size = _ask("Size", format_size(default_size), lambda text: _parse(Size, text))
+        spec = self._choose_storage_spec(specs)
+        name = ask("Name of the storage", _DEFAULT_NAME, self._check_new_name)
+        size = _ask_size(spec)
         path = self._ask_path(options)
-        source = options.source or _ask(
-            "Source, such as hf:OWNER/MODEL/FILE#sha256=HASH (empty: none)", "", _check_source
-        )
+        source = options.source or _ask_source()
         return options._replace(
             new_storages=(f"{name}:{size}:{path}",), storage_spec=spec.spec.model.name, source=source
         )
+
+    def _choose_storage_spec(self, specs: Sequence[StorageOffer]) -> StorageOffer:
+        if len(specs) == 1:
+            return specs[0]
+        names = [offer.spec.model.name for offer in specs]
+        return choose("Kind of storage", storage_sheet(specs, self._view), specs, names)
 
     def _ask_path(self, options: InstanceOptions) -> str:
         name, _, version = options.app.partition(":")
@@ -155,7 +189,7 @@ class _Questions:
         ]
         if len(folders) > 1:
             click.echo(f"The app uses {', '.join(folders)}")
-        return _ask("Path in the container", (folders or [_DEFAULT_PATH])[0], lambda text: _parse(MountPath, text))
+        return ask("Path in the container", (folders or [_DEFAULT_PATH])[0], lambda text: _parse(MountPath, text))
 
     def _list_storages(self, cluster: str) -> list[GPUStorage]:
         scope = Scope("tenant", self._tenant)
@@ -164,13 +198,19 @@ class _Questions:
         return [storage for storage in storages if storage.spec.cluster == cluster]
 
     def _list_storage_specs(self, options: InstanceOptions) -> list[StorageOffer]:
+        """Return the usable StorageSpecs of volumes in the cluster of an instance."""
+        return [
+            offer
+            for offer in self._list_usable_storages(options.cluster, options.storage_spec)
+            if offer.cluster == options.cluster and offer.spec.model.spec.volume is not None
+        ]
+
+    def _list_usable_storages(self, cluster: str, storage_spec: str) -> list[StorageOffer]:
+        """Return the StorageSpecs that the tenant can use. An empty name stands for all."""
         return [
             offer
             for offer in self._offers.offers.storage_offers
-            if not offer.barriers
-            and offer.cluster == options.cluster
-            and offer.spec.model.spec.volume is not None
-            and options.storage_spec in ("", offer.spec.model.name)
+            if not offer.barriers and cluster in ("", offer.cluster) and storage_spec in ("", offer.spec.model.name)
         ]
 
     def _check_new_name(self, text: str) -> None:
@@ -180,31 +220,19 @@ class _Questions:
             raise OperationRefused(f"{text} exists already: choose another name")
 
 
-def _choose(title: str, sheet: Sheet, choices: Sequence[T], default: int = 1) -> T:
-    """Print numbered choices, and return the choice of a person."""
-    click.echo()
-    print_output(sheet.with_numbers())
-    number: int = click.prompt(f"{title} (1 to {len(choices)})", default, type=click.IntRange(1, len(choices)))
-    return choices[number - 1]
+def _ask_size(offer: StorageOffer) -> str:
+    limits = offer.spec.model.spec.size
+
+    def check(text: str) -> None:
+        if not limits.min <= _parse(Size, text) <= limits.max:
+            raise OperationRefused(f"write a size from {format_size(limits.min)} to {format_size(limits.max)}")
+
+    default = min(max(_parse(Size, _DEFAULT_SIZE), limits.min), limits.max)
+    return ask("Size", format_size(default), check)
 
 
-def _ask(question: str, default: str, check: Callable[[str], object]) -> str:
-    """Return the answer to a question. Ask again while `check` raises an expected error."""
-
-    def convert(text: str) -> str:
-        try:
-            check(text)
-        except (OperationRefused, ValueError) as error:
-            raise click.UsageError(escape_unprintable(_first_message(error), 400)) from None
-        return text
-
-    answer: str = click.prompt(question, default, value_proc=convert)
-    return answer
-
-
-def _first_message(error: Any) -> str:
-    errors = getattr(error, "errors", None)
-    return str(errors(include_url=False)[0]["msg"]) if errors is not None else str(error)
+def _ask_source() -> str:
+    return ask("Source, such as hf:OWNER/MODEL/FILE#sha256=HASH (empty: none)", "", _check_source)
 
 
 def _parse(annotation: Any, text: str) -> Any:

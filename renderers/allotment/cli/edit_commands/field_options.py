@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from allotment.cli.change_options import ChangeOptions, CheckFirst, run_change
+from allotment.cli.change_options import ChangeOptions, CheckFirst, Confirm, run_change
 from allotment.problems import OperationRefused, pluralize, quote_value
 
 if TYPE_CHECKING:
@@ -43,12 +43,13 @@ def run_field_change(
     build: Callable[[Declarations], ChangeSet],
     inputs: Mapping[str, str],
     check_first: CheckFirst | None = None,
+    confirm: Confirm | None = None,
 ) -> None:
     """Run a change. The error about an invalid field names the option that has the value, by `inputs`."""
     from allotment.edits.new_declaration import InvalidField
 
     try:
-        run_change(options, build, check_first=check_first)
+        run_change(options, build, confirm, check_first)
     except InvalidField as error:
         raise OperationRefused(error.name_input(inputs)) from None
 

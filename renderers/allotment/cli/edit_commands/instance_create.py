@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from allotment.cli.change_options import ChangeOptions, InvalidChange, change_op
 from allotment.cli.completers import complete_clusters, complete_gpu_specs, complete_tenants
 from allotment.cli.edit_commands.arguments import require_resource_name
 from allotment.cli.edit_commands.offers import open_offers
+from allotment.cli.edit_commands.question_options import question_options
 from allotment.cli.options import WholeNumber
 
 if TYPE_CHECKING:
@@ -90,8 +90,7 @@ def instance_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Create the instances in a YAML list or a CSV file. Its columns are `name` (TENANT/NAME) and the names of options.",
 )
-@click.option("--yes", "is_confirmed", is_flag=True, help="Write without asking for a confirmation on a terminal.")
-@click.option("--no-input", is_flag=True, help="Ask no questions on a terminal: a missing option is an error.")
+@question_options
 @change_options
 def create(
     *,
@@ -126,13 +125,13 @@ def create(
       allot instance create uni-lab/student --count 20 --cluster eu-1 --gpu-spec l4-quarter --app jupyter
       allot instance create --from students.csv --app jupyter
     """
+    from allotment.cli.prompts import confirm_creation, has_terminal
     from allotment.edits.instance_creation import InstanceOptions
 
     rows = _read_instances(target, count, file, InstanceOptions(**values))
     offers = open_offers(options)
-    has_terminal = not no_input and options.style == "text" and sys.stdin.isatty() and sys.stdout.isatty()
-
-    asks_questions = has_terminal and not count and file is None
+    is_interactive = has_terminal(options, no_input=no_input)
+    asks_questions = is_interactive and not count and file is None
 
     def build(declarations: Declarations) -> ChangeSet:
         from allotment.edits.instance_batch import create_instances
@@ -145,7 +144,7 @@ def create(
         return create_instances(declarations, rows, offers.list_gpu_specs)
 
     try:
-        run_change(options, build, _confirm if has_terminal and not is_confirmed else None)
+        run_change(options, build, confirm_creation if is_interactive and not is_confirmed else None)
     except InvalidChange as error:
         raise _with_choices(error, [row.instance for row in rows], offers) from None
 
@@ -179,13 +178,6 @@ def _ask(declarations: Declarations, row: InstanceRow, offers: OfferReader) -> I
     declarations.create_path(GPUInstance, Scope("tenant", new.tenant), new.name)
     answers = ask_instance_options(declarations, new.options, offers.read(new.tenant))
     return row._replace(instance=new._replace(options=answers))
-
-
-def _confirm() -> None:
-    """Ask for a confirmation. Raises Exit if the answer is no."""
-    if not click.confirm("Create it?", default=True):
-        click.echo("nothing was changed", err=True)
-        raise click.exceptions.Exit(1)
 
 
 def _with_choices(error: InvalidChange, instances: list[NewInstance], offers: OfferReader) -> InvalidChange:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from allotment.cli.change_options import ChangeOptions, change_options, run_change
 from allotment.cli.completers import complete_clusters, complete_tenants, create_resource_completer
 from allotment.cli.edit_commands.arguments import require_resource_name
+from allotment.cli.edit_commands.offers import open_offers
+from allotment.cli.edit_commands.question_options import question_options
 from allotment.cli.options import find_repository
+
+if TYPE_CHECKING:
+    from allotment.cli.edit_commands.offers import OfferReader
+    from allotment.edits.change_set import ChangeSet
+    from allotment.edits.declarations import Declarations
+    from allotment.edits.storage_creation import StorageOptions
 
 _COMPLETE_STORAGE = create_resource_completer("storages")
 _EXAMPLE = "solo-ada/models"
@@ -28,24 +36,53 @@ _EXAMPLE = "solo-ada/models"
 @click.option("--source", default="", metavar="SOURCE", help="The content. Default: an empty storage.")
 @click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label for the bill.")
 @click.option("--display-name", default="", metavar="TEXT", help="A name for people.")
+@question_options
 @change_options
-def create(*, target: str, options: ChangeOptions, **values: Any) -> None:
+def create(*, target: str, is_confirmed: bool, no_input: bool, options: ChangeOptions, **values: Any) -> None:
     """Create a storage, and optionally fill it.
+
+    On a terminal, the command asks for missing options, with the prices and the limits of your tenant. It shows the new file
+    and the plan, and asks before it writes.
 
     The formats of --source are https://HOST/FILE#sha256=HASH, hf:OWNER/MODEL[@REVISION]/FILE#sha256=HASH,
     storage:[TENANT/]NAME, snapshot:NAME, s3:https://HOST/BUCKET/PREFIX and image:IMAGE@DIGEST.
 
-    Exit status: 0 success, 2 an option is missing or wrong, or the result is invalid. Then nothing is written.
+    Exit status: 0 success, 1 you declined, 2 an option is missing or wrong, or the result is invalid. Then nothing is written.
 
     \b
     Examples:
+      allot storage create solo-ada/checkpoints
       allot storage create solo-ada/checkpoints --cluster eu-1 --size 50Gi
       allot storage create solo-ada/files --cluster eu-1 --size 50Gi --storage-spec shared-files --push
     """
+    from allotment.cli.prompts import confirm_creation, has_terminal
     from allotment.edits.storage_creation import StorageOptions, create_storage
 
     tenant, name = require_resource_name(target, _EXAMPLE)
-    run_change(options, lambda declarations: create_storage(declarations, tenant, name, StorageOptions(**values)))
+    storage, offers = StorageOptions(**values), open_offers(options)
+    is_interactive = has_terminal(options, no_input=no_input)
+    asks_questions = is_interactive and not (storage.cluster and storage.size)
+
+    def build(declarations: Declarations) -> ChangeSet:
+        nonlocal storage, asks_questions
+        if asks_questions:
+            storage = _ask(declarations, tenant, name, storage, offers)
+            asks_questions = False  # each further call uses the same answers
+        return create_storage(declarations, tenant, name, storage)
+
+    run_change(options, build, confirm_creation if is_interactive and not is_confirmed else None)
+
+
+def _ask(
+    declarations: Declarations, tenant: str, name: str, storage: StorageOptions, offers: OfferReader
+) -> StorageOptions:
+    """Return the options with the answers to questions about missing options."""
+    from allotment.cli.questions import ask_storage_options
+    from allotment.declared.kinds.gpu_storage import GPUStorage
+    from allotment.declared.layout import Scope
+
+    declarations.create_path(GPUStorage, Scope("tenant", tenant), name)
+    return ask_storage_options(declarations, storage, offers.bind(declarations).read(tenant))
 
 
 @click.command("grow")

@@ -16,6 +16,7 @@ from allotment.cli.edit_commands.field_options import (
     run_field_change,
 )
 from allotment.cli.edit_commands.member_verbs import INPUTS_BY_FIELD, identity_options
+from allotment.cli.edit_commands.question_options import question_options
 from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ _tenants_argument = click.argument(
 @click.option("--admin", metavar="USER", help="A name for the first Admin, for other files.")
 @click.option("--admin-group", metavar="GROUP", help="A group of Admins at the identity provider.")
 @identity_options
+@question_options
 @change_options
 def create(
     *,
@@ -58,19 +60,28 @@ def create(
     login: str | None,
     subject: str | None,
     ssh_keys: tuple[str, ...],
+    is_confirmed: bool,
+    no_input: bool,
     options: ChangeOptions,
 ) -> None:
     """Declare a tenant with its first Admin: tenant.yaml and members.yaml in a new folder.
 
+    On a terminal, the command asks for the plan and the Admin if they are missing. It shows the new files and the plan of the
+    change, and asks before it writes.
+
     --login, --subject and --ssh-key belong to the person that --admin names. `allot member add` adds more people.
 
-    Exit status: 0 success, 2 the tenant exists, or a value is wrong.
+    Exit status: 0 success, 1 you declined, 2 the tenant exists, or a value is wrong.
 
     \b
     Examples:
+      allot tenant create blue-fox
       allot tenant create blue-fox --plan starter --admin fay --login fay-b#5150 --subject 00u1fay
       allot tenant create gray-owl --plan team --display-name "Gray Owl" --admin-group owl-leads --label costs=4711 --push
     """
+    from allotment.cli.prompts import confirm_creation, has_terminal
+    from allotment.declared.kinds.tenant import Tenant
+    from allotment.declared.layout import Scope
     from allotment.edits.member_edits import NewMember
     from allotment.edits.option_values import OptionParser
     from allotment.edits.tenant_edits import create_tenant
@@ -78,11 +89,24 @@ def create(
 
     if not admin and (login or subject or ssh_keys):
         raise click.UsageError("--login, --subject and --ssh-key belong to a person: add --admin USER")
-    admins = [NewMember(admin, "Admin", login, subject, read_ssh_keys(ssh_keys))] if admin else []
-    if admin_group:
-        admins.append(NewMember(admin_group, "Admin", is_group=True))
+    keys = read_ssh_keys(ssh_keys)
+    is_interactive = has_terminal(options, no_input=no_input)
+    asks_questions = is_interactive and not (plan and (admin or admin_group))
 
     def build(declarations: Declarations) -> ChangeSet:
+        nonlocal plan, admin, login, subject, asks_questions
+        if asks_questions:
+            from allotment.cli.tenant_questions import TenantAnswers, ask_tenant_options
+
+            declarations.create_path(Tenant, Scope("tenant", name), name)
+            answers = TenantAnswers(plan or "", admin or "", login or "", subject or "")
+            plan, admin, login, subject = ask_tenant_options(
+                declarations, answers, needs_admin=not (admin or admin_group)
+            )
+            asks_questions = False  # each further call uses the same answers
+        admins = [NewMember(admin, "Admin", login or None, subject or None, keys)] if admin else []
+        if admin_group:
+            admins.append(NewMember(admin_group, "Admin", is_group=True))
         plans = _list_plans(declarations)
         require_options(
             RequiredOption("--plan", plan, list_choices(plans)),
@@ -98,7 +122,9 @@ def create(
         parser.raise_problems()
         return create_tenant(declarations, name, spec, pairs, admins)
 
-    run_field_change(options, build, _INPUTS_BY_FIELD)
+    run_field_change(
+        options, build, _INPUTS_BY_FIELD, confirm=confirm_creation if is_interactive and not is_confirmed else None
+    )
 
 
 def _list_plans(declarations: Declarations) -> list[str]:

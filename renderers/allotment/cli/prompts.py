@@ -1,0 +1,73 @@
+"""Asks a person on a terminal: a choice of a numbered table, a text, or a confirmation."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+from pydantic import ValidationError
+
+from allotment.cli.change_options import ChangeOptions
+from allotment.declared.values import RULES_BY_PATTERN
+from allotment.problems import OperationRefused, escape_unprintable, quote_value
+from allotment.reports.sheets import Sheet, print_output
+
+T = TypeVar("T")
+_MAX_DIGITS = 5
+
+
+def has_terminal(options: ChangeOptions, *, no_input: bool) -> bool:
+    """Return whether the command may ask: it reads and writes a terminal, and prints text."""
+    return not no_input and options.style == "text" and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def confirm_creation() -> None:
+    """Ask for a confirmation. Raises Exit if the answer is no."""
+    if not click.confirm("Create it?", default=True):
+        click.echo("nothing was changed", err=True)
+        raise click.exceptions.Exit(1)
+
+
+def choose(title: str, sheet: Sheet, choices: Sequence[T], names: Sequence[str], default: int = 1) -> T:
+    """Print numbered choices, and return the choice of a person. The answer is a number, or a name that occurs once."""
+
+    def convert(answer: Any) -> int:
+        text = str(answer).strip()
+        number = int(text) if text.isascii() and text.isdecimal() and len(text) < _MAX_DIGITS else 0
+        if not 1 <= number <= len(choices):
+            number = names.index(text) + 1 if list(names).count(text) == 1 else 0
+        if not number:
+            raise click.UsageError(
+                f"{quote_value(text)} is no choice: write a number from 1 to {len(choices)}, or a name"
+            )
+        return number
+
+    click.echo()
+    print_output(sheet.with_numbers())
+    number: int = click.prompt(f"{title} (1 to {len(choices)})", default, value_proc=convert)
+    return choices[number - 1]
+
+
+def ask(question: str, default: str | None, check: Callable[[str], object]) -> str:
+    """Return the answer to a question. Ask again while `check` raises an expected error."""
+
+    def convert(text: str) -> str:
+        try:
+            check(text)
+        except (OperationRefused, ValueError) as error:
+            raise click.UsageError(escape_unprintable(_first_message(error), 400)) from None
+        return text
+
+    answer: str = click.prompt(question, default, value_proc=convert)
+    return answer
+
+
+def _first_message(error: Any) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    detail = error.errors(include_url=False)[0]
+    if detail["type"] == "string_pattern_mismatch":
+        return RULES_BY_PATTERN[detail["ctx"]["pattern"]][1]
+    return str(detail["msg"])
