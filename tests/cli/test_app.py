@@ -208,3 +208,13 @@ def test_an_app_that_cannot_be_read_is_reported_beside_the_rest(sample: Path, al
     assert result.code == 1
     assert result.err.startswith(f"{VLLM}:12:16: spec.versions[0].container.image: ")
     assert "comfyui" in result.out
+
+
+def test_an_absent_registry_is_an_error_that_names_the_command_without_it(published: Place, allot: Allot) -> None:
+    image = APPS["code-server"].image.replace("docker.io/", "registry.invalid/")
+    result = allot("app", "add", "editor", "--from", "code-server", "--image", image, "--repo", published.root)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.endswith(
+        f" or write the image with its digest: '--image {image}@sha256:DIGEST' needs no registry\n"
+    )
+    assert git(published.root, "status", "--short") == ""

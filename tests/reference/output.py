@@ -13,7 +13,8 @@ HEAD = """# Output
 
 `-o json` prints one JSON object, with `kind` and `apiVersion`, names in camelCase, numbers as numbers, and days and
 times as RFC 3339 text. Within a version fields are only added, so ignore those that you don't know. The schemas lie in
-`schemas/output/`, and `allot init` writes them into a repository."""
+`schemas/output/`, and `allot init` writes them into a repository. An error is plain text on standard error, also with
+`-o json`; the exit status tells whether the command succeeded."""
 
 WORDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "true or false", "null": "null"}
 

@@ -136,16 +136,24 @@ def _create_resolver(options: ChangeOptions, image: str, option: str) -> Callabl
     import functools
 
     from allotment.adapters.registry.client import resolve_image
+    from allotment.adapters.registry.connection import RegistryUnreachable
     from allotment.declared.image_reference import parse_image_reference
 
     reference = parse_image_reference(image)
+    example = f"{option} {image}@sha256:DIGEST".strip()
     if options.operation_id and not reference.digest:
-        example = f"{option} {image}@sha256:DIGEST".strip()
         raise OperationRefused(
             f"the image {quote_value(image)} has no digest, and a repeat with --operation-id could get another digest of the"
             f" tag: write {quote_value(example)}"
         )
-    return functools.cache(lambda: resolve_image(image))
+
+    def resolve() -> str:
+        try:
+            return resolve_image(image)
+        except RegistryUnreachable as error:
+            raise OperationRefused(f"{error}: {quote_value(example)} needs no registry") from None
+
+    return functools.cache(resolve)
 
 
 def _choose_entry(name: str, entry: str | None, image: str | None) -> CatalogApp | None:

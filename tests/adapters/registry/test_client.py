@@ -223,7 +223,7 @@ def test_a_registry_that_nobody_serves() -> None:
         host = registry.host
     assert refusal(host) == (
         f"registry {host} gives no answer: nothing listens there, or no way leads there. Check the name and the network,"
-        " or write the digest yourself: IMAGE:TAG@sha256:…"
+        " or write the image with its digest"
     )
 
 

@@ -23,6 +23,10 @@ class RegistryError(OperationRefused):
     """A registry gives no digest. The message names the registry, the reason and the remedy."""
 
 
+class RegistryUnreachable(RegistryError):
+    """A registry gives no answer."""
+
+
 class RegistryResponse(NamedTuple):
     """The complete response to a request: its status, headers and body. A response to HEAD has no body."""
 
@@ -107,7 +111,7 @@ def _send(method: str, url: str, headers: Mapping[str, str]) -> RegistryResponse
         reason = str(error)
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
         reason = error_text(error)
-    raise RegistryError(
-        f"registry {escape_unprintable(host)} gives no answer: {reason}. Check the name and the network, or write the"
-        " digest yourself: IMAGE:TAG@sha256:…"
+    raise RegistryUnreachable(
+        f"registry {escape_unprintable(host)} gives no answer: {reason}. Check the name and the network, or write the image"
+        " with its digest"
     )
