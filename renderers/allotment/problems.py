@@ -104,10 +104,25 @@ class Problem(NamedTuple):
         return any(own_path == path or own_path.startswith(f"{path}/") for path in paths for own_path in own)
 
 
+_MIN_SECRET_LENGTH = 6  # a shorter text occurs in other words too
+_secrets: set[str] = set()
+
+
+def hide_in_errors(*secrets: str) -> None:
+    """Replace these texts by `***` in the message of every AllotmentError, because a server may repeat a token."""
+    _secrets.update(secret for secret in secrets if len(secret) >= _MIN_SECRET_LENGTH)
+
+
 class AllotmentError(Exception):
     """The base of the expected errors that end a command. `exit_code` is the exit status of the process."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        for secret in sorted(_secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
 
 
 class IsolationBroken(AllotmentError):

@@ -180,3 +180,24 @@ def test_questions_take_an_own_image(empty_tenant: Place) -> None:
         f"    image: {image}\n    ports:\n      - name: http\n        containerPort: 8080\n        exposure: Members\n"
         in text
     )
+
+
+def test_questions_mount_several_storages(published: Place) -> None:
+    git(published.root, "rm", "-q", "tenants/solo-ada/instances/webui.yaml")
+    words = ("instance", "create", "solo-ada/second", *PLACE, "--app", "jupyter", "--yes")
+    output, status = answer_questions(
+        start_dialogue(published.root, *words),
+        ("Storage (1 to 4) [1]:", "model"),
+        ("Error: 'model' is no choice: write a number from 1 to 4, or a name: none, models, styles, new", "models"),
+        ("Path in the container [", "/models"),
+        ("Another storage (1 to 3) [1]:", "styles"),
+        ("Path in the container [", "/styles"),
+    )
+    assert status == 0, output
+    assert (
+        (published.root / "tenants/solo-ada/instances/second.yaml")
+        .read_text()
+        .endswith(
+            "  storages:\n    - name: models\n      mountPath: /models\n    - name: styles\n      mountPath: /styles\n"
+        )
+    )

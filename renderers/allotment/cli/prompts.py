@@ -16,6 +16,7 @@ from allotment.reports.sheets import Sheet, print_output
 
 T = TypeVar("T")
 _MAX_DIGITS = 5
+_MAX_LISTED = 10  # names in an error
 
 
 def has_terminal(options: ChangeOptions, *, no_input: bool) -> bool:
@@ -39,8 +40,9 @@ def choose(title: str, sheet: Sheet, choices: Sequence[T], names: Sequence[str],
         if not 1 <= number <= len(choices):
             number = names.index(text) + 1 if list(names).count(text) == 1 else 0
         if not number:
+            listed = ", ".join(dict.fromkeys(names)) if len(names) <= _MAX_LISTED else "in the table"
             raise click.UsageError(
-                f"{quote_value(text)} is no choice: write a number from 1 to {len(choices)}, or a name"
+                f"{quote_value(text)} is no choice: write a number from 1 to {len(choices)}, or a name: {listed}"
             )
         return number
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,7 +62,7 @@ class _Questions:
         if not (options.app or options.image):
             options = self._ask_program(options)
         if not (options.storages or options.new_storages):
-            options = self._ask_storage(options)
+            options = self._ask_storages(options)
         return options
 
     def complete_storage(self, options: StorageOptions) -> StorageOptions:
@@ -134,11 +135,19 @@ class _Questions:
             options = options._replace(ports=(port,), exposure=exposure)
         return options
 
+    def _ask_storages(self, options: InstanceOptions) -> InstanceOptions:
+        """Offer storages until the person wants no more."""
+        while (chosen := self._ask_storage(options)) != options:
+            options = chosen
+        return options
+
     def _ask_storage(self, options: InstanceOptions) -> InstanceOptions:
-        """Offer the storages in the cluster, and a new storage."""
-        existing = self._list_storages(options.cluster)
-        specs = self._list_storage_specs(options)
-        if not existing and not specs:
+        """Offer the storages in the cluster that are not chosen yet, and at most one new storage."""
+        mounted = {text.partition(":")[0] for text in options.storages}
+        is_first = not (mounted or options.new_storages)
+        existing = [storage for storage in self._list_storages(options.cluster) if storage.name not in mounted]
+        specs = [] if options.new_storages else self._list_storage_specs(options)
+        if not existing and (not specs or not is_first):
             return options
         choices: list[GPUStorage | str] = ["", *existing, *(["new"] if specs else [])]
         sheet = Sheet("STORAGE", "SIZE", "NOTE", long=("NOTE",))
@@ -156,11 +165,12 @@ class _Questions:
             )
             sheet.add_row(*map(sanitize_value, cells))
         names = [choice.name if isinstance(choice, GPUStorage) else choice or "none" for choice in choices]
-        chosen = choose("Storage", sheet, choices, names, default=1 if existing or not specs else len(choices))
+        default = 1 if existing or not specs else len(choices)
+        chosen = choose("Storage" if is_first else "Another storage", sheet, choices, names, default)
         if not chosen:
             return options
         if isinstance(chosen, GPUStorage):
-            return options._replace(storages=(f"{chosen.name}:{self._ask_path(options)}",))
+            return options._replace(storages=(*options.storages, f"{chosen.name}:{self._ask_path(options)}"))
         return self._ask_new_storage(options, specs)
 
     def _ask_new_storage(self, options: InstanceOptions, specs: Sequence[StorageOffer]) -> InstanceOptions:
@@ -189,7 +199,12 @@ class _Questions:
         ]
         if len(folders) > 1:
             click.echo(f"The app uses {', '.join(folders)}")
-        return ask("Path in the container", (folders or [_DEFAULT_PATH])[0], lambda text: _parse(MountPath, text))
+        used_paths = {text.split(":")[1] for text in options.storages} | {
+            text.split(":")[2] for text in options.new_storages
+        }
+        numbered = (f"{_DEFAULT_PATH}-{number}" for number in itertools.count(2))
+        default = next(path for path in itertools.chain(folders, [_DEFAULT_PATH], numbered) if path not in used_paths)
+        return ask("Path in the container", default, lambda text: _parse(MountPath, text))
 
     def _list_storages(self, cluster: str) -> list[GPUStorage]:
         scope = Scope("tenant", self._tenant)

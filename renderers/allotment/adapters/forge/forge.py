@@ -16,24 +16,21 @@ from typing import Literal, NamedTuple, Protocol
 import requests
 
 from allotment.declared.people import Account
-from allotment.problems import AllotmentError, escape_unprintable
+from allotment.problems import AllotmentError, escape_unprintable, hide_in_errors
 
 TIMEOUT = 30  # seconds to wait for a response
 PAGE = 50
+_MAX_RETRY_SECONDS = 3600.0  # the longest wait that a forge may ask for
 _TRANSPORT_STATUSES = (407, 408, 421, 425)  # 4xx statuses that a proxy or the connection causes, not the request
 StatusState = Literal["pending", "success", "failure"]
 
 
-_secrets: set[str] = set()  # of all tokens of this process; an error of a forge may repeat a token
-
-
 class Token:
-    """A secret that `repr` and the errors of a forge do not show."""
+    """A secret that `repr` and errors do not show."""
 
     def __init__(self, secret: str) -> None:
         self.secret = secret
-        if secret:
-            _secrets.add(secret)
+        hide_in_errors(secret)
 
     def __repr__(self) -> str:
         return "Token(…)"
@@ -216,8 +213,6 @@ def error_from_response(status: int, headers: Mapping[str, str], words: str) -> 
     wait = _retry_seconds(lower_headers)
     if status == 429 or (status == 403 and (wait is not None or "rate limit" in words.lower())):
         return RateLimited(60.0 if wait is None else wait)
-    for secret in _secrets:
-        words = words.replace(secret, "***")
     message = f"the forge says {status}: {escape_unprintable(words, 200)}"
     if status == 401:
         return InvalidToken(message)
@@ -236,10 +231,15 @@ def _retry_seconds(headers: Mapping[str, str]) -> float | None:
     """Return the seconds after which the forge accepts the next request; None if the headers don't say."""
     after = headers.get("retry-after")
     if after is not None:
-        if after.strip().isdigit():
-            return float(after)
-        moment = email.utils.parsedate_to_datetime(after)
-        return max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds())
+        seconds = after.strip()
+        if seconds.isascii() and seconds.isdecimal():
+            return min(float(seconds), _MAX_RETRY_SECONDS)
+        try:
+            moment = email.utils.parsedate_to_datetime(after)
+        except ValueError:
+            return None
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)  # -0000 stands for UTC
+        return min(max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds()), _MAX_RETRY_SECONDS)
     for remaining, reset in (
         ("x-ratelimit-remaining", "x-ratelimit-reset"),
         ("ratelimit-remaining", "ratelimit-reset"),

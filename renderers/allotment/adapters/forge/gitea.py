@@ -61,7 +61,8 @@ class Gitea:
     def identity(self) -> str:
         """Return the login of the token's owner."""
         if not self._identity:
-            self._identity = str(self._request("GET", "user")["login"])
+            with translate_request_errors():
+                self._identity = str(self._request("GET", "user")["login"])
         return self._identity
 
     def pull_request(self, number: int) -> PullRequest:
@@ -223,7 +224,7 @@ class Gitea:
             with translate_request_errors():
                 parameters: dict[str, str | int] = {**query, "page": page, "limit": PAGE}
                 answer = self._session.get(f"{self._api}/{path}", params=parameters, timeout=TIMEOUT)
-                entries = answer.json() or []
+                entries = list(answer.json() or [])
             yield from entries
             if not entries or (is_linked and "next" not in answer.links):
                 return
@@ -254,7 +255,7 @@ def _to_fork(repository: Mapping[str, Any]) -> Fork:
 
 def _to_pull_request(pull: Mapping[str, Any]) -> PullRequest:
     return PullRequest(
-        number=pull["number"],
+        number=int(pull["number"]),
         head=pull["head"]["sha"],
         base=pull["base"]["ref"],
         base_commit=pull.get("merge_base") or pull["base"]["sha"],
@@ -263,5 +264,5 @@ def _to_pull_request(pull: Mapping[str, Any]) -> PullRequest:
         merge_commit=(pull.get("merge_commit_sha") or "") if pull["merged"] else "",
         is_locked=bool(pull.get("is_locked")),
         updated_at=pull["updated_at"],
-        url=pull["html_url"],
+        url=str(pull["html_url"]),
     )

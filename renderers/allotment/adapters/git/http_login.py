@@ -5,12 +5,16 @@ from __future__ import annotations
 import base64
 import os
 
+from allotment.problems import hide_in_errors
+
 
 class HttpLogin:
     """A name and a secret for HTTP. `repr` does not show the secret."""
 
     def __init__(self, name: str, secret: str) -> None:
-        self._name, self._secret = name, secret
+        self._name = name
+        self._pair = base64.b64encode(f"{name}:{secret}".encode()).decode("ascii")
+        hide_in_errors(secret, self._pair)
 
     def __repr__(self) -> str:
         return f"HttpLogin({self._name}, …)"
@@ -21,9 +25,8 @@ class HttpLogin:
         Git follows no redirect, because it would send the header to the other server too. Git also asks no program for
         a password.
         """
-        pair = base64.b64encode(f"{self._name}:{self._secret}".encode()).decode("ascii")
         settings = (
-            (f"http.{url}.extraHeader", f"Authorization: Basic {pair}"),
+            (f"http.{url}.extraHeader", f"Authorization: Basic {self._pair}"),
             ("http.followRedirects", "false"),
             ("credential.helper", ""),
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from allotment.declared.image_reference import DOCKER_HUB
+from allotment.problems import hide_in_errors
 
 _MAX_BYTES = 1 << 20  # bytes of the file; a usual file has less than 1 KB
 _HUB_HOSTS = ("index.docker.io", "registry-1.docker.io")
@@ -24,7 +25,9 @@ def find_login(host: str) -> str:
     auths = _read_config().get("auths")
     if not isinstance(auths, dict):
         return ""
-    return next((_decode_login(entry) for key, entry in auths.items() if _host_of_key(key) == host), "")
+    login = next((_decode_login(entry) for key, entry in auths.items() if _host_of_key(key) == host), "")
+    hide_in_errors(login.partition(":")[2], base64.b64encode(login.encode()).decode("ascii"))
+    return login
 
 
 def _read_config() -> dict[str, Any]:

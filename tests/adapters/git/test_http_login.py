@@ -1,0 +1,63 @@
+"""The login at a Git server: the server gets it, and no error shows it."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from tests.published import git
+
+from allotment.adapters.git.http_login import HttpLogin
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.problems import OperationRefused
+
+TOKEN = "s3cret-token-4711"
+PAIR = base64.b64encode(f"bot:{TOKEN}".encode()).decode()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Refuses each request, and repeats its login in the answer."""
+
+    def do_GET(self) -> None:
+        login = self.headers.get("Authorization", "")
+        data = f"{login} is {base64.b64decode(login.split()[-1]).decode() if login else ''}, refused\n".encode()
+        self.send_response(403)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/acme/gpus.git"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("action", ["push", "look", "fetch"])
+def test_a_server_that_repeats_the_login_does_not_reveal_it(action: str, url: str, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "-c", "user.name=Ada", "-c", "user.email=ada@x", "commit", "-q", "--allow-empty", "-m", "First")
+    repository = Repository(tmp_path)
+    remote = Remote(repository, url, login=HttpLogin("bot", TOKEN))
+    with pytest.raises(OperationRefused) as caught:
+        if action == "push":
+            remote.push({"refs/heads/new": repository.resolve_named_commit("HEAD")})
+        elif action == "look":
+            remote.look("refs/heads/main")
+        else:
+            remote.fetch("refs/heads/main")
+    text = str(caught.value)
+    assert "Basic *** is bot:***, refused" in text, text
+    assert (TOKEN in text, PAIR in text) == (False, False)
