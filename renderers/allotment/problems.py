@@ -11,12 +11,29 @@ FieldPath = tuple["str | int", ...]
 _UNPRINTABLE = re.compile("[^\x20-\x7e]")
 
 
+_MIN_SECRET_LENGTH = 6  # a shorter text occurs in other words too
+_secrets: set[str] = set()
+
+
+def hide_in_errors(*secrets: str) -> None:
+    """Replace these texts by `***` in every error and in every escaped text, because a server may repeat a token."""
+    _secrets.update(secret for secret in secrets if len(secret) >= _MIN_SECRET_LENGTH)
+
+
+def _hide_secrets(text: str) -> str:
+    for secret in sorted(_secrets, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
+
+
 def escape_unprintable(text: str, limit: int = 120) -> str:
     """Return `text` as a single line, which is safe in a terminal and in a log.
 
     Each character outside of printable ASCII is replaced by an escape, so that a reader can tell look-alike letters
-    apart. If `text` has more than `limit` characters, the result is cut, and ends with `…` and the length of `text`.
+    apart. If `text` has more than `limit` characters, the result is cut, and ends with `…` and the length of `text`. A
+    secret of `hide_in_errors` is hidden before the cut, which could leave a part of it.
     """
+    text = _hide_secrets(text)
     escaped_text = _UNPRINTABLE.sub(
         lambda match: match.group().encode("unicode_escape").decode("ascii"), text[: limit + 1]
     )
@@ -104,25 +121,13 @@ class Problem(NamedTuple):
         return any(own_path == path or own_path.startswith(f"{path}/") for path in paths for own_path in own)
 
 
-_MIN_SECRET_LENGTH = 6  # a shorter text occurs in other words too
-_secrets: set[str] = set()
-
-
-def hide_in_errors(*secrets: str) -> None:
-    """Replace these texts by `***` in the message of every AllotmentError, because a server may repeat a token."""
-    _secrets.update(secret for secret in secrets if len(secret) >= _MIN_SECRET_LENGTH)
-
-
 class AllotmentError(Exception):
     """The base of the expected errors that end a command. `exit_code` is the exit status of the process."""
 
     exit_code = 1
 
     def __str__(self) -> str:
-        text = super().__str__()
-        for secret in sorted(_secrets, key=len, reverse=True):
-            text = text.replace(secret, "***")
-        return text
+        return _hide_secrets(super().__str__())
 
 
 class IsolationBroken(AllotmentError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,10 +99,22 @@ def test_each_option_has_a_bad_value() -> None:
         options = option_names(command) - common
         if options >= selectors and name != "instance stop":  # the selectors of all these commands are the same
             options -= selectors
-        tried = {word for words in words_of_cases(name) for word in words}
-        missing += [f"{name} {option}" for option in sorted(options - FREE_TEXTS - LOCATIONS - tried)]
-    tried = {word for words in words_of_cases("instance create") for word in words}
-    assert [*missing, *sorted(common - tried - LOCATIONS)] == []
+        missing += [
+            f"{name} {option}"
+            for option in sorted(options - FREE_TEXTS - LOCATIONS)
+            if not has_rare_value(name, option)
+        ]
+    assert [
+        *missing,
+        *(option for option in sorted(common - LOCATIONS) if not has_rare_value("instance create", option)),
+    ] == []
+
+
+def has_rare_value(name: str, option: str) -> bool:
+    """Return whether an option has a value that occurs only once: valid values occur in many command lines."""
+    cases = words_of_cases(name)
+    counts = Counter(words[words.index(option) + 1] for words in cases if option in words)
+    return 1 in counts.values()
 
 
 @pytest.mark.parametrize("name", [name for name, _ in edit_commands()])

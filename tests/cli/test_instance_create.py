@@ -191,7 +191,9 @@ def test_questions_mount_several_storages(published: Place) -> None:
         ("Error: 'model' is no choice: write a number from 1 to 4, or a name: none, models, styles, new", "models"),
         ("Path in the container [", "/models"),
         ("Another storage (1 to 3) [1]:", "styles"),
-        ("Path in the container [", "/styles"),
+        ("Path in the container [", "/models"),
+        ("Error: /models has a storage already", "/styles"),
+        ("Another storage (1 to 2) [1]:", ""),
     )
     assert status == 0, output
     assert (

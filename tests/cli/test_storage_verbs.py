@@ -195,7 +195,7 @@ def test_a_mounted_storage_is_not_removed(published: Place, allot: Allot) -> Non
     result = run(published, allot, "delete", "solo-ada/models")
     assert (result.code, result.out) == (2, "")
     assert result.err == (
-        "allot: solo-ada/webui mounts solo-ada/models: unmount it first, such as by"
+        "allot: solo-ada/webui uses solo-ada/models: remove it there first, such as by"
         " `allot set instance/solo-ada/webui storages.models-`\n"
     )
     assert allot("set", "instance/solo-ada/webui", "storages.models-", "--repo", published.root).code == 0

@@ -53,7 +53,7 @@ def review(planned: PlannedChange, options: ChangeOptions, confirm: Confirm | No
         lines = "\n".join(str(problem) for problem in planned.errors)
         raise InvalidChange(f"the change is invalid, so nothing was changed:\n{lines}")
     is_empty = not planned.change_set.files
-    if options.style == "text" and not is_empty and not is_quiet():
+    if options.style == "text" and not is_empty and (options.is_dry_run or not is_quiet()):
         for line in _diff_lines(planned):
             click.echo(line)
         _print_plan(planned)

@@ -53,19 +53,18 @@ class FiniteRange(click.FloatRange):
 
 
 class WholeNumber(click.ParamType[int]):
-    """A whole number of at least `least`, and at most `most` if it is given."""
+    """A whole number from `least` to `most`."""
 
     name = "number"
 
-    def __init__(self, least: int = 0, most: int | None = None) -> None:
+    def __init__(self, least: int = 0, most: int = 999_999_999) -> None:
         self._least, self._most = least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value)
         number = int(text) if text.isascii() and text.isdecimal() and len(text) < _MAX_DIGITS else -1
-        if number < self._least or (self._most is not None and number > self._most):
-            valid = f"from {self._least} to {self._most}" if self._most is not None else f"of at least {self._least}"
-            self.fail(f"{quote_value(text)} is not a whole number {valid}", param, ctx)
+        if not self._least <= number <= self._most:
+            self.fail(f"{quote_value(text)} is not a whole number from {self._least} to {self._most}", param, ctx)
         return number
 
 

@@ -10,6 +10,7 @@ import click
 from pydantic import ValidationError
 
 from allotment.cli.change_options import ChangeOptions
+from allotment.cli.options import is_quiet
 from allotment.declared.values import RULES_BY_PATTERN
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 from allotment.reports.sheets import Sheet, print_output
@@ -20,8 +21,11 @@ _MAX_LISTED = 10  # names in an error
 
 
 def has_terminal(options: ChangeOptions, *, no_input: bool) -> bool:
-    """Return whether the command may ask: it reads and writes a terminal, and prints text."""
-    return not no_input and options.style == "text" and sys.stdin.isatty() and sys.stdout.isatty()
+    """Return whether the command may ask: it reads and writes a terminal, prints text, and is not quiet."""
+    if no_input or options.style != "text" or is_quiet():
+        return False
+    streams = sys.stdin, sys.stdout  # None if the stream is closed
+    return all(stream is not None and stream.isatty() for stream in streams)
 
 
 def confirm_creation() -> None:
@@ -34,16 +38,16 @@ def confirm_creation() -> None:
 def choose(title: str, sheet: Sheet, choices: Sequence[T], names: Sequence[str], default: int = 1) -> T:
     """Print numbered choices, and return the choice of a person. The answer is a number, or a name that occurs once."""
 
+    unique = [name for name in names if list(names).count(name) == 1]
+
     def convert(answer: Any) -> int:
         text = str(answer).strip()
         number = int(text) if text.isascii() and text.isdecimal() and len(text) < _MAX_DIGITS else 0
         if not 1 <= number <= len(choices):
-            number = names.index(text) + 1 if list(names).count(text) == 1 else 0
+            number = names.index(text) + 1 if text in unique else 0
         if not number:
-            listed = ", ".join(dict.fromkeys(names)) if len(names) <= _MAX_LISTED else "in the table"
-            raise click.UsageError(
-                f"{quote_value(text)} is no choice: write a number from 1 to {len(choices)}, or a name: {listed}"
-            )
+            listed = f", or a name: {', '.join(unique)}" if 0 < len(unique) <= _MAX_LISTED else ""
+            raise click.UsageError(f"{quote_value(text)} is no choice: write a number from 1 to {len(choices)}{listed}")
         return number
 
     click.echo()

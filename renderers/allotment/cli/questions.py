@@ -75,11 +75,11 @@ class _Questions:
             raise OperationRefused(
                 f"{self._tenant} can use no such StorageSpec: `allot catalog --tenant {self._tenant}` shows the reasons"
             )
-        if not (options.cluster and options.size):
-            print_output(tenant_facts(self._offers.allowance, self._offers.currency))
+        print_output(tenant_facts(self._offers.allowance, self._offers.currency))
         spec = self._choose_storage_spec(specs)
         size = options.size or _ask_size(spec)
-        source = options.source or _ask_source()
+        has_volume = spec.spec.model.spec.volume is not None  # a bucket can't be filled
+        source = options.source or (_ask_source() if has_volume else "")
         return options._replace(cluster=spec.cluster, storage_spec=spec.spec.model.name, size=size, source=source)
 
     def _check_cluster(self, parser: OptionParser, cluster: str) -> None:
@@ -107,7 +107,7 @@ class _Questions:
             raise OperationRefused(
                 f"{self._tenant} can use no such GPUSpec now: `allot catalog --tenant {self._tenant}` shows the reasons"
             )
-        names = [offer.spec.model.name for offer in usable]
+        names = _name_by_place([(offer.cluster, offer.spec.model.name) for offer in usable])
         chosen = choose("GPU", gpu_sheet(usable, self._view), usable, names)
         return options._replace(cluster=chosen.cluster, gpu_spec=chosen.spec.model.name)
 
@@ -125,7 +125,7 @@ class _Questions:
             apps.append(None)
         if not apps:
             raise OperationRefused(f"{self._tenant} can run no app: `allot catalog --tenant {self._tenant}` shows why")
-        names = [offer.app.model.name if offer is not None else "your own image" for offer in apps]
+        names = [self._name_app(offer, apps) for offer in apps]
         chosen = choose("App", sheet, apps, names)
         if chosen is not None:
             return options._replace(app=f"{chosen.app.model.name}:{chosen.version.version}")
@@ -134,6 +134,14 @@ class _Questions:
             exposure = options.exposure or click.prompt("Who can open it", "Members", type=click.Choice(EXPOSURES))
             options = options._replace(ports=(port,), exposure=exposure)
         return options
+
+    def _name_app(self, offer: AppOffer | None, offers: Sequence[AppOffer | None]) -> str:
+        """Return the name of an app; with its version, as NAME:VERSION, if several versions are offered."""
+        if offer is None:
+            return "your own image"
+        name = offer.app.model.name
+        versions = [each for each in offers if each is not None and each.app.model.name == name]
+        return name if len(versions) == 1 else f"{name}:{offer.version.version}"
 
     def _ask_storages(self, options: InstanceOptions) -> InstanceOptions:
         """Offer storages until the person wants no more."""
@@ -147,7 +155,7 @@ class _Questions:
         is_first = not (mounted or options.new_storages)
         existing = [storage for storage in self._list_storages(options.cluster) if storage.name not in mounted]
         specs = [] if options.new_storages else self._list_storage_specs(options)
-        if not existing and (not specs or not is_first):
+        if not existing and not specs:
             return options
         choices: list[GPUStorage | str] = ["", *existing, *(["new"] if specs else [])]
         sheet = Sheet("STORAGE", "SIZE", "NOTE", long=("NOTE",))
@@ -165,7 +173,7 @@ class _Questions:
             )
             sheet.add_row(*map(sanitize_value, cells))
         names = [choice.name if isinstance(choice, GPUStorage) else choice or "none" for choice in choices]
-        default = 1 if existing or not specs else len(choices)
+        default = 1 if existing or not specs or not is_first else len(choices)
         chosen = choose("Storage" if is_first else "Another storage", sheet, choices, names, default)
         if not chosen:
             return options
@@ -186,7 +194,7 @@ class _Questions:
     def _choose_storage_spec(self, specs: Sequence[StorageOffer]) -> StorageOffer:
         if len(specs) == 1:
             return specs[0]
-        names = [offer.spec.model.name for offer in specs]
+        names = _name_by_place([(offer.cluster, offer.spec.model.name) for offer in specs])
         return choose("Kind of storage", storage_sheet(specs, self._view), specs, names)
 
     def _ask_path(self, options: InstanceOptions) -> str:
@@ -204,13 +212,22 @@ class _Questions:
         }
         numbered = (f"{_DEFAULT_PATH}-{number}" for number in itertools.count(2))
         default = next(path for path in itertools.chain(folders, [_DEFAULT_PATH], numbered) if path not in used_paths)
-        return ask("Path in the container", default, lambda text: _parse(MountPath, text))
+
+        def check(text: str) -> None:
+            if _parse(MountPath, text) in used_paths:
+                raise OperationRefused(f"{text} has a storage already: write another path")
+
+        return ask("Path in the container", default, check)
 
     def _list_storages(self, cluster: str) -> list[GPUStorage]:
         scope = Scope("tenant", self._tenant)
         names = self._declarations.list_names(GPUStorage, scope)
         storages = [self._declarations.find(GPUStorage, scope, name).model for name in names]
-        return [storage for storage in storages if storage.spec.cluster == cluster]
+        offers = self._offers.offers.storage_offers
+        volumes = {offer.spec.model.name for offer in offers if offer.spec.model.spec.volume is not None}
+        return [
+            storage for storage in storages if storage.spec.cluster == cluster and storage.spec.storage_spec in volumes
+        ]
 
     def _list_storage_specs(self, options: InstanceOptions) -> list[StorageOffer]:
         """Return the usable StorageSpecs of volumes in the cluster of an instance."""
@@ -233,6 +250,12 @@ class _Questions:
             raise OperationRefused(wrong)
         if text in self._declarations.list_names(GPUStorage, Scope("tenant", self._tenant)):
             raise OperationRefused(f"{text} exists already: choose another name")
+
+
+def _name_by_place(places: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the names of offers; with their clusters, as CLUSTER/NAME, if the offers are in several clusters."""
+    is_single = len({cluster for cluster, _ in places}) == 1
+    return [name if is_single else f"{cluster}/{name}" for cluster, name in places]
 
 
 def _ask_size(offer: StorageOffer) -> str:

@@ -24,6 +24,7 @@ from allotment.problems import OperationRefused, quote_value
 
 # Returns the contents of a path in each revision that must have the first merge of a deletion; None: no such file.
 ReadMerged = Callable[[str], list[bytes | None]]
+_MAX_NAMED = 3  # instances in an error
 
 
 def grow_storage(declarations: Declarations, tenant: str, name: str, size: str) -> ChangeSet:
@@ -121,22 +122,31 @@ def _delete(declarations: Declarations, tenant: str, name: str, read_merged: Rea
             f"{declared.path} has deletionPolicy: Delete, which is not merged yet: merge it first, and then run the command"
             " again to remove the file"
         )
-    if instances := _list_mounting_instances(declarations, tenant, name):
+    if uses := _list_uses(declarations, tenant, name):
+        instances = [f"{tenant}/{instance}" for instance, _ in uses]
+        listed = ", ".join(instances[:_MAX_NAMED]) + (" …" if len(instances) > _MAX_NAMED else "")
         raise OperationRefused(
-            f"{', '.join(instances)} {'mounts' if len(instances) == 1 else 'mount'} {tenant}/{name}: unmount it first, such as"
-            f" by `allot set instance/{instances[0]} storages.{name}-`"
+            f"{listed} {'uses' if len(instances) == 1 else 'use'} {tenant}/{name}: remove it there first, such as by"
+            f" `allot set instance/{instances[0]} {uses[0][1]}.{name}-`"
         )
     return ChangeSet(f"Delete storage {tenant}/{name}", {declared.path: None}, resources)
 
 
-def _list_mounting_instances(declarations: Declarations, tenant: str, storage: str) -> list[str]:
-    """Return the instances that mount a storage, as TENANT/NAME. The plan reports the problems of unreadable files."""
-    scope, names = Scope("tenant", tenant), []
+def _list_uses(declarations: Declarations, tenant: str, storage: str) -> list[tuple[str, str]]:
+    """Return the instances that use a storage, each with the list that names it: `storages` or `buckets`.
+
+    Unreadable files are left out: the plan reports their problems.
+    """
+    scope = Scope("tenant", tenant)
+    uses: list[tuple[str, str]] = []
     for name in declarations.list_names(GPUInstance, scope):
         with contextlib.suppress(OperationRefused):
-            if declarations.find(GPUInstance, scope, name).model.spec.mounts(storage):
-                names.append(f"{tenant}/{name}")
-    return names
+            spec = declarations.find(GPUInstance, scope, name).model.spec
+            if spec.mounts(storage):
+                uses.append((name, "storages"))
+            elif any(bucket.name == storage for bucket in spec.buckets):
+                uses.append((name, "buckets"))
+    return uses
 
 
 def _explain_first_merge(declarations: Declarations) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -14,8 +15,9 @@ import pytest
 from allotment.adapters import forge as forges
 from allotment.adapters.forge.forge import Forge, ForgeError, PullRequest, PullRequestHead, Token
 
-TOKEN = "s3cret-token-0123"
+TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ456789"  # as long as a real token, so that an error may cut it
 MAX_LENGTH = 600
+START = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
 FIELDS = {"login": TOKEN, "username": 1, "id": TOKEN, "number": [], "head": [], "base": TOKEN, "updated_at": TOKEN}
 SIDE = {"sha": 1, "ref": "b", "label": "b", "repo_id": 1}
 PULL = {
@@ -35,7 +37,12 @@ BODIES = {
     "huge": b'"' + b"x" * 30_000 + b'"',
     "control characters": b'"\\u001b[31m\\u0000"',
     "wrong fields": json.dumps(FIELDS).encode(),
+    "wrong pull request": json.dumps(
+        {**PULL, "iid": 1, "number": 1, "source_project_id": 1, "target_project_id": 1}
+    ).encode(),
+    "infinite number": b'{"number": 1e999, "iid": 1e999, "id": 1e999, "head": {"sha": ""}, "base": {"ref": "", "sha": ""}}',
     "wrong pull requests": json.dumps([PULL]).encode(),
+    "late token": json.dumps({"message": f"{'y' * 180}{TOKEN}"}).encode(),
     "message": json.dumps({"message": f"bad {TOKEN} \x1b[31m{'y' * 5000}"}).encode(),
     "list of messages": json.dumps([{"message": TOKEN}]).encode(),
     "object as message": json.dumps({"message": {"token": [TOKEN]}}).encode(),
@@ -57,9 +64,17 @@ ANSWERS = [
         for body in ("message", "list of messages", "html")
     ),
     WrongAnswer(401, "html", reason=f"Bad {TOKEN}"),
+    WrongAnswer(403, "message", {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "\xb2"}),
+    WrongAnswer(403, "message", {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "9" * 400}),
     *(
         WrongAnswer(429, "message", {"Retry-After": value})
-        for value in ("soon", "9" * 400, "\xb2", "Fri, 31 Dec 1999 23:59:59 -0000")
+        for value in (
+            "soon",
+            "9" * 400,
+            "\xb2",
+            "Fri, 31 Dec 1999 23:59:59 -0000",
+            "Fri, 31 Dec 99999999999999999999 23:59:59 GMT",
+        )
     ),
 ]
 CALLS: dict[str, Callable[[Forge], object]] = {
@@ -67,6 +82,12 @@ CALLS: dict[str, Callable[[Forge], object]] = {
     "pull_request": lambda forge: forge.pull_request(1),
     "fork": lambda forge: forge.fork(),
     "find_pull_requests": lambda forge: list(forge.find_pull_requests(PullRequestHead("b"))),
+    "open_pull_requests": lambda forge: list(forge.open_pull_requests("main")),
+    "merged_since": lambda forge: list(forge.merged_since("main", START)),
+    "approvals": lambda forge: forge.approvals(1, "0" * 40),
+    "members": lambda forge: forge.members("@acme/platform"),
+    "list_comments": lambda forge: list(forge.list_comments(1)),
+    "list_statuses": lambda forge: list(forge.list_statuses("0" * 40)),
     "create_pull_request": lambda forge: forge.create_pull_request(PullRequestHead("b"), "main", "Title", "Body"),
 }
 
@@ -126,12 +147,13 @@ def test_a_wrong_answer_is_an_error_of_the_forge_without_the_token(
     answer: WrongAnswer, kind: str, hostile: HostileForge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("allotment.adapters.forge.github.WRITE_SECONDS", 0.0)
+    monkeypatch.setattr("allotment.adapters.forge.gitea._MAX_PAGES", 5)  # the server's lists have no end
     hostile.answer = answer
     results = [try_call(kind, hostile, call) for call in CALLS.values()]
     errors = [str(result) for result in results if isinstance(result, ForgeError)]
     assert errors, "no call noticed the answer"
     for text in errors:
-        assert TOKEN not in text
+        assert TOKEN[:8] not in text
         assert (len(text) < MAX_LENGTH, "\n" in text, "\x1b" in text) == (True, False, False)
     for result in results:
         for pull in result if isinstance(result, list) else [result]:

@@ -20,6 +20,7 @@ from allotment.problems import AllotmentError, escape_unprintable, hide_in_error
 
 TIMEOUT = 30  # seconds to wait for a response
 PAGE = 50
+_MALFORMED = (AssertionError, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 _MAX_RETRY_SECONDS = 3600.0  # the longest wait that a forge may ask for
 _TRANSPORT_STATUSES = (407, 408, 421, 425)  # 4xx statuses that a proxy or the connection causes, not the request
 StatusState = Literal["pending", "success", "failure"]
@@ -236,7 +237,7 @@ def _retry_seconds(headers: Mapping[str, str]) -> float | None:
             return min(float(seconds), _MAX_RETRY_SECONDS)
         try:
             moment = email.utils.parsedate_to_datetime(after)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
         moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)  # -0000 stands for UTC
         return min(max(0.0, (moment - datetime.datetime.now(datetime.UTC)).total_seconds()), _MAX_RETRY_SECONDS)
@@ -244,8 +245,9 @@ def _retry_seconds(headers: Mapping[str, str]) -> float | None:
         ("x-ratelimit-remaining", "x-ratelimit-reset"),
         ("ratelimit-remaining", "ratelimit-reset"),
     ):
-        if headers.get(remaining) == "0" and headers.get(reset, "").isdigit():
-            return max(1.0, float(headers[reset]) - time.time())
+        end = headers.get(reset, "").strip()
+        if headers.get(remaining) == "0" and end.isascii() and end.isdecimal():
+            return min(max(1.0, float(end) - time.time()), _MAX_RETRY_SECONDS)
     return None
 
 
@@ -266,7 +268,7 @@ def translate_request_errors() -> Iterator[None]:
         yield
     except requests.RequestException as error:
         raise ForgeUnreachable(f"the forge doesn't answer: {type(error).__name__}") from None
-    except (AssertionError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+    except _MALFORMED as error:
         raise ForgeUnreachable(
             f"the forge's answer makes no sense: {type(error).__name__} {escape_unprintable(str(error), 80)}"
         ) from None

@@ -19,6 +19,7 @@ from allotment.adapters.forge.forge import (
     CommitStatus,
     Forbidden,
     Forge,
+    ForgeUnreachable,
     Fork,
     NotFound,
     PullRequest,
@@ -31,6 +32,7 @@ from allotment.adapters.forge.forge import (
 from allotment.declared.people import Account
 
 _DECISIVE_STATES = ("APPROVED", "REQUEST_CHANGES")
+_MAX_PAGES = 1000  # of a list; a list without end is an error of the forge
 _MAX_SEARCHED = 1000  # pull requests that are searched for a branch: Gitea has no filter for branches
 _TIMELINE_PAUSES = (0.5, 1.0, 2.0)  # seconds
 
@@ -72,9 +74,10 @@ class Gitea:
 
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
         """Yield the open pull requests into a branch."""
-        for pull in self._list_pages(f"{self._repository}/pulls", state="open"):
-            if pull["base"]["ref"] == base:
-                yield _to_pull_request(pull)
+        with translate_request_errors():
+            for pull in self._list_pages(f"{self._repository}/pulls", state="open"):
+                if pull["base"]["ref"] == base:
+                    yield _to_pull_request(pull)
 
     def create_pull_request(self, head: PullRequestHead, base: str, title: str, body: str) -> PullRequest:
         """Open a pull request."""
@@ -121,11 +124,12 @@ class Gitea:
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
         """Yield the pull requests that were merged into `base` and updated since `since`."""
-        for pull in self._list_pages(f"{self._repository}/pulls", state="closed", sort="recentupdate"):
-            if datetime.datetime.fromisoformat(pull["updated_at"]) < since:
-                return
-            if pull["merged"] and pull["base"]["ref"] == base:
-                yield _to_pull_request(pull)
+        with translate_request_errors():
+            for pull in self._list_pages(f"{self._repository}/pulls", state="closed", sort="recentupdate"):
+                if datetime.datetime.fromisoformat(pull["updated_at"]) < since:
+                    return
+                if pull["merged"] and pull["base"]["ref"] == base:
+                    yield _to_pull_request(pull)
 
     def pushers(self, number: int, head: str) -> frozenset[Account] | None:
         """Return the accounts that pushed, from the pull request's timeline.
@@ -151,12 +155,13 @@ class Gitea:
     def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return the accounts that approve this head."""
         last: dict[Account, bool] = {}
-        based = _base_changed_at(self._read_timeline(number))
-        for review in self._list_pages(f"{self._repository}/pulls/{number}/reviews"):
-            if review["state"] in _DECISIVE_STATES and review["user"]:
-                good = review["state"] == "APPROVED" and not review["dismissed"] and not review["stale"]
-                good = good and (not based or _parse_time(review["submitted_at"]) > _parse_time(based))
-                last[_to_account(review["user"])] = good and review["commit_id"] == head
+        with translate_request_errors():
+            based = _base_changed_at(self._read_timeline(number))
+            for review in self._list_pages(f"{self._repository}/pulls/{number}/reviews"):
+                if review["state"] in _DECISIVE_STATES and review["user"]:
+                    good = review["state"] == "APPROVED" and not review["dismissed"] and not review["stale"]
+                    good = good and (not based or _parse_time(review["submitted_at"]) > _parse_time(based))
+                    last[_to_account(review["user"])] = good and review["commit_id"] == head
         return frozenset(who for who, good in last.items() if good)
 
     def _read_timeline(self, number: int) -> list[Any]:
@@ -165,15 +170,18 @@ class Gitea:
     def members(self, team: str) -> frozenset[Account]:
         """Return a team's members."""
         organisation, _, name = team.removeprefix("@").partition("/")
-        for org_team in self._list_pages(f"orgs/{quote(organisation)}/teams"):
-            if org_team["name"].lower() == name.lower():
-                return frozenset(_to_account(member) for member in self._list_pages(f"teams/{org_team['id']}/members"))
+        with translate_request_errors():
+            for org_team in self._list_pages(f"orgs/{quote(organisation)}/teams"):
+                if org_team["name"].lower() == name.lower():
+                    members = self._list_pages(f"teams/{org_team['id']}/members")
+                    return frozenset(_to_account(member) for member in members)
         raise NotFound(f"the forge shows no team {team}")
 
     def list_comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments."""
-        for comment in self._list_pages(f"{self._repository}/issues/{number}/comments"):
-            yield Comment(comment["id"], comment["user"]["login"], comment["body"])
+        with translate_request_errors():
+            for comment in self._list_pages(f"{self._repository}/issues/{number}/comments"):
+                yield Comment(int(comment["id"]), str(comment["user"]["login"]), str(comment["body"]))
 
     def create_comment(self, number: int, body: str) -> None:
         """Create a comment."""
@@ -193,10 +201,12 @@ class Gitea:
         This method sorts the statuses by id. The times of statuses are only in seconds, so they don't give the order.
         Gitea has two options that sort by index, but each option sorts in the order of the other option.
         """
-        statuses = list(self._list_pages(f"{self._repository}/commits/{commit}/statuses"))
-        for status in sorted(statuses, key=lambda status: int(status["id"]), reverse=True):
-            author = (status.get("creator") or {}).get("login", "")
-            yield CommitStatus(status["context"], status["status"], status["description"], author, status["target_url"])
+        with translate_request_errors():
+            statuses = list(self._list_pages(f"{self._repository}/commits/{commit}/statuses"))
+            for status in sorted(statuses, key=lambda status: int(status["id"]), reverse=True):
+                author = (status.get("creator") or {}).get("login", "")
+                words = status["context"], status["status"], status["description"]
+                yield CommitStatus(*words, author, status["target_url"])
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
         """Set a commit's status."""
@@ -219,8 +229,7 @@ class Gitea:
         Each page except the last links to the next page. The pages of a timeline have no links (`is_linked` is False),
         so pages are requested until an empty page arrives.
         """
-        page = 1
-        while True:
+        for page in range(1, _MAX_PAGES + 1):
             with translate_request_errors():
                 parameters: dict[str, str | int] = {**query, "page": page, "limit": PAGE}
                 answer = self._session.get(f"{self._api}/{path}", params=parameters, timeout=TIMEOUT)
@@ -228,7 +237,7 @@ class Gitea:
             yield from entries
             if not entries or (is_linked and "next" not in answer.links):
                 return
-            page += 1
+        raise ForgeUnreachable(f"the forge's list has more than {_MAX_PAGES} pages")
 
 
 def _base_changed_at(timeline: list[Any]) -> str:
@@ -250,15 +259,15 @@ def _to_account(user: Mapping[str, Any] | None) -> Account:
 
 
 def _to_fork(repository: Mapping[str, Any]) -> Fork:
-    return Fork(int(repository["id"]), repository["owner"]["login"], repository["clone_url"])
+    return Fork(int(repository["id"]), str(repository["owner"]["login"]), str(repository["clone_url"]))
 
 
 def _to_pull_request(pull: Mapping[str, Any]) -> PullRequest:
     return PullRequest(
         number=int(pull["number"]),
-        head=pull["head"]["sha"],
-        base=pull["base"]["ref"],
-        base_commit=pull.get("merge_base") or pull["base"]["sha"],
+        head=str(pull["head"]["sha"]),
+        base=str(pull["base"]["ref"]),
+        base_commit=str(pull.get("merge_base") or pull["base"]["sha"]),
         author=_to_account(pull.get("user")),
         is_open=pull["state"] == "open",
         merge_commit=(pull.get("merge_commit_sha") or "") if pull["merged"] else "",

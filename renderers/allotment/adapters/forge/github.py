@@ -230,7 +230,7 @@ def _to_pull_request(pull: Pull) -> PullRequest:
         merge_commit=(pull.merge_commit_sha or "") if pull.merged_at is not None else "",
         is_locked=bool(pull.locked),
         updated_at=pull.updated_at.isoformat() if pull.updated_at else "",
-        url=pull.html_url,
+        url=str(pull.html_url or ""),
     )
 
 

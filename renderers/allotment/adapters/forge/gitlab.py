@@ -178,11 +178,11 @@ class GitLab:
             if not pushed or versions[-1]["head_commit_sha"] != head:
                 return frozenset()
             approvals = request.approvals.get().attributes.get("approved_by") or []
-        return frozenset(
-            _to_account(approval["user"])
-            for approval in approvals
-            if approval.get("approved_at") and _parse_time(approval["approved_at"]) > max(pushed)
-        )
+            return frozenset(
+                _to_account(approval["user"])
+                for approval in approvals
+                if approval.get("approved_at") and _parse_time(approval["approved_at"]) > max(pushed)
+            )
 
     def members(self, team: str) -> frozenset[Account]:
         """Return a group's direct members."""
@@ -260,23 +260,23 @@ def _parse_time(text: str) -> datetime.datetime:
 
 
 def _to_fork(attributes: dict[str, Any]) -> Fork:
-    return Fork(int(attributes["id"]), attributes["namespace"]["path"], attributes["http_url_to_repo"])
+    return Fork(int(attributes["id"]), str(attributes["namespace"]["path"]), str(attributes["http_url_to_repo"]))
 
 
 def _to_pull_request(attributes: dict[str, Any]) -> PullRequest:
     merged = attributes["state"] == "merged"
     merge_commit = attributes.get("merge_commit_sha") or attributes.get("squash_commit_sha") or attributes["sha"]
     return PullRequest(
-        number=attributes["iid"],
-        head=attributes["sha"],
-        base=attributes["target_branch"],
+        number=int(attributes["iid"]),
+        head=str(attributes["sha"]),
+        base=str(attributes["target_branch"]),
         base_commit=(attributes.get("diff_refs") or {}).get("base_sha") or "",
         author=_to_account(attributes.get("author")),
         is_open=attributes["state"] == "opened",
         merge_commit=merge_commit if merged else "",
         is_locked=bool(attributes.get("discussion_locked")),
         updated_at=attributes["updated_at"],
-        url=attributes["web_url"],
+        url=str(attributes["web_url"]),
     )
 
 

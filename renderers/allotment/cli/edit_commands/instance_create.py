@@ -83,7 +83,11 @@ def instance_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("create")
 @click.argument("target", metavar="[TENANT/NAME]", required=False, shell_complete=complete_tenants)
 @instance_options
-@click.option("--count", type=WholeNumber(1, 1000), help="Create NAME-1, NAME-2 and so on. {n} in NAME is the number.")
+@click.option(
+    "--count",
+    type=WholeNumber(1, 1000),
+    help="Create NAME-1, NAME-2 and so on, at most 1000. {n} in NAME is the number.",
+)
 @click.option(
     "--from",
     "file",

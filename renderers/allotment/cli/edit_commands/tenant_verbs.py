@@ -87,35 +87,34 @@ def create(
     from allotment.edits.tenant_edits import create_tenant
     from allotment.manifests.yaml_text import without_empty
 
-    if not admin and (login or subject or ssh_keys):
+    is_interactive = has_terminal(options, no_input=no_input)
+    asks_admin = is_interactive and not (admin or admin_group)
+    if not (admin or asks_admin) and (login or subject or ssh_keys):
         raise click.UsageError("--login, --subject and --ssh-key belong to a person: add --admin USER")
     keys = read_ssh_keys(ssh_keys)
-    is_interactive = has_terminal(options, no_input=no_input)
-    asks_questions = is_interactive and not (plan and (admin or admin_group))
+    asks_questions = asks_admin or (is_interactive and not plan)
 
     def build(declarations: Declarations) -> ChangeSet:
         nonlocal plan, admin, login, subject, asks_questions
+        plans = _list_plans(declarations)
+        if plan and plan not in plans:
+            from allotment.declared.reading import suggest_name
+
+            raise OperationRefused(f"--plan: no Plan is named {quote_value(plan)}{suggest_name(plan, plans)}")
         if asks_questions:
             from allotment.cli.tenant_questions import TenantAnswers, ask_tenant_options
 
             declarations.create_path(Tenant, Scope("tenant", name), name)
             answers = TenantAnswers(plan or "", admin or "", login or "", subject or "")
-            plan, admin, login, subject = ask_tenant_options(
-                declarations, answers, needs_admin=not (admin or admin_group)
-            )
+            plan, admin, login, subject = ask_tenant_options(declarations, answers, needs_admin=asks_admin)
             asks_questions = False  # each further call uses the same answers
         admins = [NewMember(admin, "Admin", login or None, subject or None, keys)] if admin else []
         if admin_group:
             admins.append(NewMember(admin_group, "Admin", is_group=True))
-        plans = _list_plans(declarations)
         require_options(
             RequiredOption("--plan", plan, list_choices(plans)),
             RequiredOption("--admin", admins, "a name such as ada, with --login and --subject; or --admin-group GROUP"),
         )
-        if plan not in plans:
-            from allotment.declared.reading import suggest_name
-
-            raise OperationRefused(f"--plan: no Plan is named {quote_value(plan)}{suggest_name(plan, plans)}")
         spec = without_empty({"displayName": display_name, "description": description, "plan": plan})
         parser = OptionParser()
         pairs = parser.parse_pairs("--label", labels)

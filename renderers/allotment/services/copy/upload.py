@@ -91,14 +91,12 @@ def _upload_file(server: FileServer, copy: FileCopy, progress: Progress) -> None
     existing = repeat(progress, lambda: server.find_entry(copy.remote))
     if existing is not None and existing.is_folder:
         raise OperationRefused(f"{escape_unprintable(copy.remote)} is a folder on the storage, but a file here")
-    if existing is not None and existing.size == copy.size and _has_hash(server, copy, digest, progress):
+    if _is_complete(server, copy, digest, progress):
         progress.add_bytes(copy.size, is_sent=False)
         progress.add_file(is_copied=False)
         return
     temporary = _temporary_path(copy, digest)
-    _send(server, copy, temporary, progress)
-    received = repeat(progress, lambda: server.read_hash(temporary, copy.size))
-    if received != digest:
+    if _send_and_hash(server, copy, temporary, digest, progress) != digest:
         repeat(progress, lambda: server.delete(temporary))
         has_changed = hash_file(copy.local, progress) != digest
         reason = "its content changed during the copy" if has_changed else "the storage received other bytes"
@@ -110,6 +108,31 @@ def _upload_file(server: FileServer, copy: FileCopy, progress: Progress) -> None
         if error.status != HTTPStatus.NOT_FOUND or not _has_hash(server, copy, digest, progress):
             raise
     progress.add_file(is_copied=True)
+
+
+def _send_and_hash(server: FileServer, copy: FileCopy, temporary: str, digest: str, progress: Progress) -> str:
+    """Send a file to its temporary path, and return the hash of the bytes there.
+
+    When the file server notices that a connection broke, it deletes what it received if that is small, possibly after the
+    rest has arrived on another connection. Then the file is sent again.
+    """
+    retries, position = Retries(progress), FilePosition(progress)
+    while True:
+        _send(server, copy, temporary, progress, position)
+        try:
+            return repeat(progress, lambda: server.read_hash(temporary, copy.size))
+        except TransferError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            if _is_complete(server, copy, digest, progress):  # another process has copied the same file
+                return digest
+            retries.pause(TransferError(str(error), is_temporary=True, status=error.status))
+
+
+def _is_complete(server: FileServer, copy: FileCopy, digest: str, progress: Progress) -> bool:
+    """Return whether the storage has the file with its content."""
+    entry = repeat(progress, lambda: server.find_entry(copy.remote))
+    return entry is not None and entry.size == copy.size and _has_hash(server, copy, digest, progress)
 
 
 def _has_hash(server: FileServer, copy: FileCopy, digest: str, progress: Progress) -> bool:
@@ -127,9 +150,9 @@ def _temporary_path(copy: FileCopy, digest: str) -> str:
     return f"{folder}/{TEMPORARY_PREFIX}{secrets.token_hex(16) if copy.size <= _REPEATED_BYTES else key}"
 
 
-def _send(server: FileServer, copy: FileCopy, temporary: str, progress: Progress) -> None:
+def _send(server: FileServer, copy: FileCopy, temporary: str, progress: Progress, position: FilePosition) -> None:
     """Send a file to its temporary path. Continue after the bytes that are already there, also after an error."""
-    retries, position = Retries(progress), FilePosition(progress)
+    retries = Retries(progress)
     while True:
         try:
             start = _find_start(server, copy, temporary)
