@@ -221,6 +221,27 @@ def test_a_later_upload_sends_only_the_rest(
     assert progress.sent_bytes <= len(data) - len(written) + MEBI, "an upload repeats the last MiB"
 
 
+def test_an_upload_that_the_server_deletes_late_is_sent_again(
+    port: int, volume: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """dufs deletes a small part of an upload when it notices that the connection broke, also after the rest has arrived."""
+    source, data = tmp_path / "a.bin", os.urandom(12 * MEBI)
+    source.write_bytes(data)
+    read_hash, deleted = FileServer.read_hash, []
+
+    def delete_and_read_hash(server: FileServer, path: str, size: int) -> str:
+        if not deleted:
+            (volume / path.lstrip("/")).unlink()
+            deleted.append(path)
+        return read_hash(server, path, size)
+
+    monkeypatch.setattr(FileServer, "read_hash", delete_and_read_hash)
+    progress = send(port, source, "/a.bin")
+    assert [path.startswith("/.allot-upload-") for path in deleted] == [True]
+    assert content(volume) == {"a.bin": data}
+    assert progress.copied_files == 1
+
+
 def test_another_content_does_not_continue_an_earlier_upload(
     port: int, volume: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
