@@ -227,7 +227,8 @@ def test_an_upload_that_the_server_deletes_late_is_sent_again(
     """dufs deletes a small part of an upload when it notices that the connection broke, also after the rest has arrived."""
     source, data = tmp_path / "a.bin", os.urandom(12 * MEBI)
     source.write_bytes(data)
-    read_hash, deleted = FileServer.read_hash, []
+    read_hash = FileServer.read_hash
+    deleted: list[str] = []
 
     def delete_and_read_hash(server: FileServer, path: str, size: int) -> str:
         if not deleted:
