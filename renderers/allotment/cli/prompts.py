@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 from pydantic import ValidationError
 
-from allotment.cli.change_options import ChangeOptions
+from allotment.cli.change_options import ChangeOptions, Confirm
 from allotment.cli.options import is_quiet
 from allotment.declared.values import RULES_BY_PATTERN
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
@@ -28,7 +28,12 @@ def has_terminal(options: ChangeOptions, *, no_input: bool) -> bool:
     return all(stream is not None and stream.isatty() for stream in streams)
 
 
-def confirm_creation() -> None:
+def choose_confirmation(*, is_interactive: bool, is_confirmed: bool) -> Confirm | None:
+    """Return the question before a creation; None if the command may not ask, or if --yes answers it."""
+    return _confirm_creation if is_interactive and not is_confirmed else None
+
+
+def _confirm_creation() -> None:
     """Ask for a confirmation. Raises Exit if the answer is no."""
     if not click.confirm("Create it?", default=True):
         click.echo("nothing was changed", err=True)

@@ -8,7 +8,7 @@ from allotment.declared.kinds.declaration import Declaration
 
 
 def set_enum_field(declared: DeclarationFile[Declaration], field: str, value: str, default: str) -> bytes:
-    """Return the content of a declaration whose spec has the value. The default value removes the field."""
+    """Return the content of a declaration with a value of a field of its spec. The default value removes the field."""
     path, kind = ("spec", field), type(declared.model)
     if getattr(declared.model.spec, field) == value:
         return declared.data

@@ -129,7 +129,7 @@ def create(
       allot instance create uni-lab/student --count 20 --cluster eu-1 --gpu-spec l4-quarter --app jupyter
       allot instance create --from students.csv --app jupyter
     """
-    from allotment.cli.prompts import confirm_creation, has_terminal
+    from allotment.cli.prompts import choose_confirmation, has_terminal
     from allotment.edits.instance_creation import InstanceOptions
 
     rows = _read_instances(target, count, file, InstanceOptions(**values))
@@ -148,7 +148,7 @@ def create(
         return create_instances(declarations, rows, offers.list_gpu_specs)
 
     try:
-        run_change(options, build, confirm_creation if is_interactive and not is_confirmed else None)
+        run_change(options, build, choose_confirmation(is_interactive=is_interactive, is_confirmed=is_confirmed))
     except InvalidChange as error:
         raise _with_choices(error, [row.instance for row in rows], offers) from None
 

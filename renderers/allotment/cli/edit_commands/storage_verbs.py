@@ -55,7 +55,7 @@ def create(*, target: str, is_confirmed: bool, no_input: bool, options: ChangeOp
       allot storage create solo-ada/checkpoints --cluster eu-1 --size 50Gi
       allot storage create solo-ada/files --cluster eu-1 --size 50Gi --storage-spec shared-files --push
     """
-    from allotment.cli.prompts import confirm_creation, has_terminal
+    from allotment.cli.prompts import choose_confirmation, has_terminal
     from allotment.edits.storage_creation import StorageOptions, create_storage
 
     tenant, name = require_resource_name(target, _EXAMPLE)
@@ -70,7 +70,7 @@ def create(*, target: str, is_confirmed: bool, no_input: bool, options: ChangeOp
             asks_questions = False  # each further call uses the same answers
         return create_storage(declarations, tenant, name, storage)
 
-    run_change(options, build, confirm_creation if is_interactive and not is_confirmed else None)
+    run_change(options, build, choose_confirmation(is_interactive=is_interactive, is_confirmed=is_confirmed))
 
 
 def _ask(

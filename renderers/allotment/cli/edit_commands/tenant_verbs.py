@@ -79,7 +79,7 @@ def create(
       allot tenant create blue-fox --plan starter --admin fay --login fay-b#5150 --subject 00u1fay
       allot tenant create gray-owl --plan team --display-name "Gray Owl" --admin-group owl-leads --label costs=4711 --push
     """
-    from allotment.cli.prompts import confirm_creation, has_terminal
+    from allotment.cli.prompts import choose_confirmation, has_terminal
     from allotment.declared.kinds.tenant import Tenant
     from allotment.declared.layout import Scope
     from allotment.edits.member_edits import NewMember
@@ -122,7 +122,10 @@ def create(
         return create_tenant(declarations, name, spec, pairs, admins)
 
     run_field_change(
-        options, build, _INPUTS_BY_FIELD, confirm=confirm_creation if is_interactive and not is_confirmed else None
+        options,
+        build,
+        _INPUTS_BY_FIELD,
+        confirm=choose_confirmation(is_interactive=is_interactive, is_confirmed=is_confirmed),
     )
 
 

@@ -113,8 +113,8 @@ def _upload_file(server: FileServer, copy: FileCopy, progress: Progress) -> None
 def _send_and_hash(server: FileServer, copy: FileCopy, temporary: str, digest: str, progress: Progress) -> str:
     """Send a file to its temporary path, and return the hash of the bytes there.
 
-    When the file server notices that a connection broke, it deletes what it received if that is small, possibly after the
-    rest has arrived on another connection. Then the file is sent again.
+    The file server deletes a small part of a file if its connection broke. It may notice this late, after the rest has
+    arrived on another connection. Then the file is sent again.
     """
     retries, position = Retries(progress), FilePosition(progress)
     while True:
