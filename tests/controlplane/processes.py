@@ -141,11 +141,18 @@ def free_ports() -> Iterator[int]:
             yield port
 
 
+# Two groups of tests share the cores of a machine, and Argo CD may forget a request to look while it looks: then it looks after
+# two minutes.
+PATIENCE, MAX_PATIENT_SECONDS = 3, 240
+
+
 def eventually(check: Callable[[], T | None], what: str, seconds: float = 60, pause: float = 0.2) -> T:
     """Return the first value of `check` that is true. Raises NotStarted when that takes too long.
 
-    An exception of `check` counts as "not yet", and the last one is shown; NotStarted is final.
+    An exception of `check` counts as "not yet", and the last one is shown; NotStarted is final. `seconds` are those of a machine
+    that does nothing else. A short wait may take PATIENCE times as long, because no test measures how fast a machine is.
     """
+    seconds = max(seconds, min(PATIENCE * seconds, MAX_PATIENT_SECONDS))
     end = time.monotonic() + seconds
     last: object = None
     while time.monotonic() < end:

@@ -48,7 +48,7 @@ def test_what_never_comes_is_told_with_what_was_seen_last() -> None:
     def never() -> bool:
         raise LookupError("not there")
 
-    with pytest.raises(processes.NotStarted, match=r"it: not within 0 s; last seen: LookupError\('not there'\)"):
+    with pytest.raises(processes.NotStarted, match=r"it: not within 1 s; last seen: LookupError\('not there'\)"):
         processes.eventually(never, "it", seconds=0.3)
 
 

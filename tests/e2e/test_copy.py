@@ -256,7 +256,7 @@ def test_another_content_does_not_continue_an_earlier_upload(
     assert (volume / "a.bin").read_bytes() == source.read_bytes()
 
 
-def test_an_upload_stopped_by_a_damaged_part_is_sent_anew(port: int, volume: Path, tmp_path: Path) -> None:
+def test_a_damaged_part_of_an_upload_is_sent_again(port: int, volume: Path, tmp_path: Path) -> None:
     source, data = tmp_path / "a.bin", os.urandom(30 * MEBI)
     source.write_bytes(data)
     with cutting(port, 25 * MEBI) as cutter, pytest.MonkeyPatch.context() as patch, pytest.raises(TransferError):
@@ -265,10 +265,41 @@ def test_an_upload_stopped_by_a_damaged_part_is_sent_anew(port: int, volume: Pat
     (partial,) = volume.iterdir()
     with partial.open("r+b") as file:
         file.write(b"damage")
-    with pytest.raises(TransferError, match="the storage received other bytes"):
-        send(port, source, "/a.bin")
-    assert content(volume) == {}
     send(port, source, "/a.bin")
+    assert content(volume) == {"a.bin": data}
+
+
+def test_an_upload_of_other_bytes_ends_with_an_error(
+    port: int, volume: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.bin").write_bytes(os.urandom(2 * MEBI))
+    monkeypatch.setattr(transfer, "_ATTEMPTS", 2)
+    monkeypatch.setattr(FileServer, "read_hash", lambda *_: "0" * 64)
+    with pytest.raises(TransferError, match="the storage received other bytes"):
+        send(port, tmp_path / "a.bin", "/a.bin")
+    assert content(volume) == {}
+
+
+def test_a_part_of_another_upload_never_gets_the_name_of_the_file(
+    port: int, volume: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another upload of the same file renames the temporary file and begins the next, just before this upload renames it."""
+    source, data = tmp_path / "a.bin", os.urandom(3 * MEBI)
+    source.write_bytes(data)
+    move, replaced = FileServer.move, list[str]()
+
+    def replace_and_move(server: FileServer, path: str, target: str) -> None:
+        if not replaced:
+            (volume / path.lstrip("/")).unlink()
+            (volume / path.lstrip("/")).write_bytes(data[:MEBI])
+            replaced.append(path)
+        elif target == "/a.bin":
+            assert (volume / path.lstrip("/")).read_bytes() == data
+        move(server, path, target)
+
+    monkeypatch.setattr(FileServer, "move", replace_and_move)
+    send(port, source, "/a.bin")
+    assert len(replaced) == 1
     assert content(volume) == {"a.bin": data}
 
 

@@ -11,10 +11,11 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from allotment.adapters.file_server import FileServer, TransferError
 from allotment.problems import OperationRefused, escape_unprintable
@@ -33,6 +34,13 @@ from allotment.services.copy.transfer import (
 TEMPORARY_PREFIX = ".allot-upload-"
 # A request that was cut may still write. The next request repeats the last bytes, which writes the same bytes in the same place.
 _REPEATED_BYTES = 1 << 20
+
+
+class _PartLost(TransferError):
+    """The temporary file is gone or has other bytes, so the file is to be sent again."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, is_temporary=True)
 
 
 class UploadPlan(NamedTuple):
@@ -91,63 +99,95 @@ def _upload_file(server: FileServer, copy: FileCopy, progress: Progress) -> None
     existing = repeat(progress, lambda: server.find_entry(copy.remote))
     if existing is not None and existing.is_folder:
         raise OperationRefused(f"{escape_unprintable(copy.remote)} is a folder on the storage, but a file here")
-    if _is_complete(server, copy, digest, progress):
-        progress.add_bytes(copy.size, is_sent=False)
-        progress.add_file(is_copied=False)
-        return
-    temporary = _temporary_path(copy, digest)
-    if _send_and_hash(server, copy, temporary, digest, progress) != digest:
-        repeat(progress, lambda: server.delete(temporary))
-        has_changed = hash_file(copy.local, progress) != digest
-        reason = "its content changed during the copy" if has_changed else "the storage received other bytes"
-        raise TransferError(f"{escape_unprintable(str(copy.local))} is not copied, because {reason}")
-    try:
-        repeat(progress, lambda: server.move(temporary, copy.remote))
-    except TransferError as error:
-        # The answer to an earlier attempt may be lost, or another process may have copied the same file.
-        if error.status != HTTPStatus.NOT_FOUND or not _has_hash(server, copy, digest, progress):
-            raise
-    progress.add_file(is_copied=True)
-
-
-def _send_and_hash(server: FileServer, copy: FileCopy, temporary: str, digest: str, progress: Progress) -> str:
-    """Send a file to its temporary path, and return the hash of the bytes there.
-
-    The file server deletes a small part of a file if its connection broke. It may notice this late, after the rest has
-    arrived on another connection. Then the file is sent again.
-    """
-    retries, position = Retries(progress), FilePosition(progress)
-    while True:
+    retries, position, is_sent = Retries(progress), FilePosition(progress), False
+    while not _is_complete(server, copy, digest, progress):
+        temporary = _temporary_path(copy, digest)
         _send(server, copy, temporary, progress, position)
+        is_sent = True
         try:
-            return repeat(progress, lambda: server.read_hash(temporary, copy.size))
-        except TransferError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            if _is_complete(server, copy, digest, progress):  # another process has copied the same file
-                return digest
-            retries.pause(TransferError(str(error), is_temporary=True, status=error.status))
+            _verify_and_rename(server, copy, temporary, digest, progress)
+            break
+        except _PartLost as error:
+            retries.pause(error)
+    position.reach(copy.size, is_sent=False)
+    progress.add_file(is_copied=is_sent)
+
+
+def _verify_and_rename(server: FileServer, copy: FileCopy, temporary: str, digest: str, progress: Progress) -> None:
+    """Compare the hash of a file that was sent, and give the file its name. Raises _PartLost if the file is to be sent again.
+
+    Another upload of the same file may rename the temporary file, and begin the next. The file therefore goes first to a path
+    that no other upload opens. It is hashed again there, if it is not the version that was hashed.
+    """
+    entry = repeat(progress, lambda: server.find_entry(temporary))
+    if entry is None or not _has_hash(server, temporary, copy, digest, progress):
+        _discard(server, copy, temporary, digest, progress)
+    path = temporary
+    if _is_continued(copy):
+        path = _join(copy, secrets.token_hex(16))
+        with suppress(_PartLost):
+            _move(server, temporary, path, progress)
+        private = repeat(progress, lambda: server.find_entry(path))
+        if private is None:
+            raise _PartLost(f"{escape_unprintable(temporary)} can't be renamed on the storage")
+        if private.version != entry.version and not _has_hash(server, path, copy, digest, progress):
+            _discard(server, copy, path, digest, progress)
+    _move(server, path, copy.remote, progress)
+
+
+def _move(server: FileServer, path: str, target: str, progress: Progress) -> None:
+    """Rename a file. Raises _PartLost if it doesn't exist. This may also mean that the answer to an earlier attempt is lost."""
+    try:
+        repeat(progress, lambda: server.move(path, target))
+    except TransferError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        raise _PartLost(str(error)) from None
+
+
+def _discard(server: FileServer, copy: FileCopy, path: str, digest: str, progress: Progress) -> NoReturn:
+    """Delete a file that has other bytes. Raises _PartLost, or TransferError if the local file has changed."""
+    repeat(progress, lambda: server.delete(path))
+    name = escape_unprintable(str(copy.local))
+    if hash_file(copy.local, progress) != digest:
+        raise TransferError(f"{name} is not copied, because its content changed during the copy")
+    raise _PartLost(f"{name} is not copied, because the storage received other bytes")
 
 
 def _is_complete(server: FileServer, copy: FileCopy, digest: str, progress: Progress) -> bool:
     """Return whether the storage has the file with its content."""
     entry = repeat(progress, lambda: server.find_entry(copy.remote))
-    return entry is not None and entry.size == copy.size and _has_hash(server, copy, digest, progress)
+    return entry is not None and entry.size == copy.size and _has_hash(server, copy.remote, copy, digest, progress)
 
 
-def _has_hash(server: FileServer, copy: FileCopy, digest: str, progress: Progress) -> bool:
-    return repeat(progress, lambda: server.read_hash(copy.remote, copy.size)) == digest
+def _has_hash(server: FileServer, path: str, copy: FileCopy, digest: str, progress: Progress) -> bool:
+    """Return whether a file of the storage exists and has the content of the local file."""
+    try:
+        return repeat(progress, lambda: server.read_hash(path, copy.size)) == digest
+    except TransferError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return False
 
 
 def _temporary_path(copy: FileCopy, digest: str) -> str:
     """Return a path in the folder of the file.
 
-    The path of a large file follows from its content and name, so that a later upload continues it. Uploads at the same
-    time write the same bytes in the same places. A small file is never continued, so its path is random.
+    If an upload may be continued, the path follows from the content and name of the file, so that a later upload finds it.
+    Uploads at the same time write the same bytes in the same places. Else the path is random.
     """
-    folder, _, name = copy.remote.rpartition("/")
+    name = copy.remote.rpartition("/")[2]
     key = hashlib.sha256(f"{digest} {name}".encode()).hexdigest()[:32]
-    return f"{folder}/{TEMPORARY_PREFIX}{secrets.token_hex(16) if copy.size <= _REPEATED_BYTES else key}"
+    return _join(copy, key if _is_continued(copy) else secrets.token_hex(16))
+
+
+def _join(copy: FileCopy, key: str) -> str:
+    return f"{copy.remote.rpartition('/')[0]}/{TEMPORARY_PREFIX}{key}"
+
+
+def _is_continued(copy: FileCopy) -> bool:
+    """Return whether a later upload continues an interrupted upload of this file."""
+    return copy.size > _REPEATED_BYTES
 
 
 def _send(server: FileServer, copy: FileCopy, temporary: str, progress: Progress, position: FilePosition) -> None:
@@ -167,7 +207,7 @@ def _send(server: FileServer, copy: FileCopy, temporary: str, progress: Progress
 
 def _find_start(server: FileServer, copy: FileCopy, temporary: str) -> int:
     """Return the position from which on a file is still to be sent."""
-    if copy.size <= _REPEATED_BYTES:
+    if not _is_continued(copy):
         return 0
     entry = server.find_entry(temporary)
     return max(0, entry.size - _REPEATED_BYTES) if entry is not None and entry.size <= copy.size else 0
