@@ -19,6 +19,8 @@ TIME_FIELDS = frozenset(
     {
         "completion_time",
         "creation_time",
+        "end_time",
+        "last_observed_at",
         "last_transition_time",
         "observed_at",
         "silent_since",
@@ -167,13 +169,36 @@ class Transition(_StatusPart, frozen=True):
     time: str
 
 
+class UsageInterval(_StatusPart, frozen=True):
+    """The time in which a live object uses a unit or a size (`observed.usage`).
+
+    `kind` and `name` identify the instance, storage or snapshot, and `uid` the pod, the claim or the VolumeSnapshot. A pod
+    uses a unit of `gpu_spec`; the others use `size`, a quantity. `end_time` is empty while the use continues. If nobody
+    observed the cluster when the use ended, `last_observed_at` is the last time at which it was certain.
+    """
+
+    kind: str
+    name: str
+    uid: str
+    start_time: str
+    end_time: str = ""
+    last_observed_at: str = ""
+    gpu_spec: str = ""
+    size: str = ""
+
+    def end(self, end_time: str, last_observed_at: str = "") -> UsageInterval:
+        """Return this interval with its end."""
+        return msgspec.structs.replace(self, end_time=end_time, last_observed_at=last_observed_at)
+
+
 class TenantStatus(_StatusPart, frozen=True):
     """The status of a tenant in one cluster.
 
     `namespace` is Protected or Unprotected; it is empty if there is no namespace. `disruption` is Protected if the
     tenant's instances have a PodDisruptionBudget, and empty otherwise. `previous` is the commit with the previous
-    version of this file, and `transitions` are the changes of state since that version. So the chain of versions
-    contains the whole history. `conditions` report manual edits of objects that belong to no instance, storage or
+    version of this file. `transitions` are the changes of state since that version, and `ended_usage` are the intervals of
+    use that have ended since. So the chain of versions contains the whole history. `usage` are the intervals that
+    continue. `conditions` report manual edits of objects that belong to no instance, storage or
     snapshot, such as the namespace.
     """
 
@@ -188,6 +213,8 @@ class TenantStatus(_StatusPart, frozen=True):
     transitions: tuple[Transition, ...] = ()
     previous: str = ""
     conditions: tuple[Condition, ...] = ()
+    usage: tuple[UsageInterval, ...] = ()
+    ended_usage: tuple[UsageInterval, ...] = ()
 
 
 class Stock(_StatusPart, frozen=True):

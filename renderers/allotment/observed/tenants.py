@@ -29,6 +29,7 @@ from allotment.observed.objects import (
 )
 from allotment.observed.pod_state import InstanceView
 from allotment.observed.status import ApplicationStatus, Instance, Snapshot, Storage, TenantStatus, Transition
+from allotment.observed.usage import UsageObjects, derive_usage
 
 
 class TenantObjects(NamedTuple):
@@ -101,10 +102,12 @@ def derive_tenant_status(
     now: str,
     sources: PartSources | None = None,
     published: orphans.PublishedObjects | None = None,
+    last_observed_at: str = "",
 ) -> TenantStatus:
-    """Return the status of a tenant. Its transitions are the changes of state since the status `previous`.
+    """Return the status of a tenant. Its transitions and its ended usage are the changes since the status `previous`.
 
     `published` has the tenant's objects on the rendered branch; it is None if these objects are not known.
+    `last_observed_at` is the time until which the cluster was observed, if there is a gap before `now`.
     """
     if published is not None:
         live = live.prefer_published(published)
@@ -131,6 +134,14 @@ def derive_tenant_status(
     by_name = {storage.name: storage for storage in storage_statuses}
     running = _derive_instances(cluster, live, parts.get("compute"), known_instances, by_name, now)
     run = tuple(judged(instance, known_instances) for instance in running)
+    specs = {name: instance.gpu_spec for name, instance in known_instances.items()}
+    specs |= {deployment.instance: deployment.gpu_spec for deployment in live.deployments}
+    usage = derive_usage(
+        UsageObjects(live.pods, specs, live.claims, live.buckets, live.snapshots),
+        previous.usage if previous else (),
+        now,
+        last_observed_at,
+    )
     return TenantStatus(
         tenant=tenant,
         cluster=cluster,
@@ -151,6 +162,8 @@ def derive_tenant_status(
             *_find_transitions(known_instances, run, known_storages, storage_statuses, now),
             *_snapshot_transitions(known_snapshots, snapshot_statuses, now),
         ),
+        usage=usage.current,
+        ended_usage=usage.ended,
     )
 
 

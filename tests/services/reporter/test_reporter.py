@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -145,6 +146,65 @@ def test_changes_within_an_interval_are_one_commit_that_loses_none(tmp_path: Pat
     assert bed.way()[3:] == [
         "Failed", "Ready", "Running", "Stopped", "Init", "Ready", "Running", "Failed", "Ready", "Running",
     ]  # fmt: skip
+
+
+def ended_usage(bed: Bed) -> list[tuple[str, str, str, str]]:
+    """Return the ended intervals of all commits, oldest first: uid, start, end, and the last observation before a gap."""
+    intervals: list[tuple[str, str, str, str]] = []
+    status = bed.status()
+    while True:
+        ended = [
+            (each.uid, each.start_time[14:19], each.end_time[14:19], each.last_observed_at[14:19])
+            for each in status.ended_usage
+        ]
+        intervals[:0] = ended
+        if not status.previous:
+            return intervals
+        status = bed.status(status.previous)
+
+
+def numbered(number: int) -> tuple[dict[str, Any], ...]:
+    return live.deployment(), live.replica_set(), live.pod(number=number, node="n1", scheduled=number)
+
+
+def test_units_that_change_twice_between_two_commits_are_all_recorded(tmp_path: Path, remote: Path) -> None:
+    bed = Bed(tmp_path / "data", remote, interval=60)
+    bed.report(*numbered(1))
+    for number in (2, 3):
+        bed.report(*numbered(number), seconds=5)
+    bed.report(live.deployment(replicas=0), seconds=5)
+    bed.report(*numbered(20), seconds=5)
+    assert bed.commits() == 1
+    bed.report(*numbered(20), seconds=45)
+    assert bed.commits() == 2
+    assert ended_usage(bed) == [
+        ("p-webui-1", "00:01", "00:06", ""),
+        ("p-webui-2", "00:02", "00:11", ""),
+        ("p-webui-3", "00:03", "00:16", ""),
+    ]
+    assert [(each.uid, each.end_time) for each in bed.status().usage] == [("p-webui-20", "")]
+
+
+def test_an_interval_that_ends_while_no_reporter_runs_has_the_last_certain_time(bed: Bed, tmp_path: Path) -> None:
+    bed.report(*numbered(1))
+    second_bed = Bed(tmp_path / "other", bed.remote)
+    second_bed.clock = 300
+    second_bed.report(*numbered(1))
+    assert ended_usage(second_bed) == [], "the same pod still runs"
+    third_bed = Bed(tmp_path / "third", bed.remote)
+    third_bed.clock = 600
+    third_bed.report(*numbered(2))
+    assert ended_usage(third_bed) == [("p-webui-1", "00:01", "10:01", "00:01")]
+
+
+def test_an_interval_that_ends_while_the_cluster_is_silent_has_the_last_certain_time(bed: Bed) -> None:
+    bed.report(*numbered(1))
+    for _ in range(3):
+        bed.clock += 100
+        bed.watch.contact = time.monotonic() - 200
+        bed.reporter.tick()
+    bed.report(*numbered(2))
+    assert ended_usage(bed) == [("p-webui-1", "00:01", "05:02", "00:01")]
 
 
 def test_it_says_hourly_that_it_looked_and_when_the_cluster_is_silent(bed: Bed) -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -16,17 +16,19 @@ from allotment.adapters.git.repository import Repository
 from allotment.branches.rendered_branches import live_source
 from allotment.observed import orphans
 from allotment.observed.cold_starts import find_cold_starts, select_newest
+from allotment.observed.conditions import seconds_between
 from allotment.observed.edits import ManualEdit, with_edits, with_edits_of
 from allotment.observed.objects import Deployment, ObservedObject, Pod
-from allotment.observed.status import ClusterStatus, ColdStart, TenantStatus, Transition
+from allotment.observed.status import ClusterStatus, ColdStart, TenantStatus, Transition, UsageInterval
 from allotment.observed.stocks import derive_stocks
 from allotment.observed.tenants import PartSources, TenantObjects, derive_tenant_status, is_time_dependent
 from allotment.services.reporter.edit_detection import EditDetector, detect_edits_or_none
 from allotment.services.reporter.published_objects import PublishedBranch
 
 SILENT_SECONDS = 180  # after this time without a message, a watch has missed three bookmark events
+T = TypeVar("T")
 _DELETION_STEPS = {word.MARKED_FOR_DELETION, word.UNPROTECTED}
-MAX_TRANSITIONS = 5_000  # transitions that the observer stores for a tenant while nothing can be pushed
+MAX_TRANSITIONS = 5_000  # changes of a kind that the observer stores for a tenant while nothing can be pushed
 
 
 class WatchState(Protocol):
@@ -100,7 +102,8 @@ class Observer:
     """Derives the current statuses of a cluster.
 
     - `statuses` has the status of each tenant.
-    - `pending_transitions` has the changes of state of each tenant that no commit contains yet.
+    - `pending_transitions` has the changes of state of each tenant that no commit contains yet, and `pending_usage` has the
+      intervals of use that have ended.
     - `orphans` maps a tenant to the removed resources that are still in the cluster.
     - `recent_cold_starts` are the last cold starts of each GPUSpec.
     """
@@ -117,7 +120,9 @@ class Observer:
         self._edit_detector = EditDetector(branch)
         self._deletion_marks: dict[str, str] = {}  # by tenant: the time of the newest mark
         self.statuses: dict[str, TenantStatus] = {}
+        self._last_observed_at = ""
         self.pending_transitions: dict[str, list[Transition]] = defaultdict(list)
+        self.pending_usage: dict[str, list[UsageInterval]] = defaultdict(list)
         self.orphans: dict[str, list[orphans.Orphan]] = {}
         self.recent_cold_starts: tuple[ColdStart, ...] = ()
 
@@ -125,8 +130,10 @@ class Observer:
         """Continue from the written statuses. Every change since they were written becomes a pending transition."""
         self.recent_cold_starts = select_newest((*cluster.cold_starts, *self.recent_cold_starts))
         self.statuses = dict(written_statuses)
+        self._last_observed_at = cluster.observed_at
         for collection in (
             self.pending_transitions,
+            self.pending_usage,
             self.orphans,
             self._published_objects,
             self._time_dependent_tenants,
@@ -169,16 +176,18 @@ class Observer:
         return [edit for tenant_edits in self._edit_detector.edits.values() for edit in tenant_edits]
 
     def mark_written(self, tenants: Iterable[str]) -> None:
-        """Record that the pending transitions of these tenants are written."""
+        """Record that the pending transitions and the pending usage of these tenants are written."""
         for tenant in tenants:
             self.pending_transitions.pop(tenant, None)
+            self.pending_usage.pop(tenant, None)
 
     def list_changed_tenants(self, written_statuses: Mapping[str, TenantStatus]) -> list[str]:
-        """Return the tenants with pending transitions or with a status that differs from the written status, sorted."""
+        """Return the tenants with pending changes or with a status that differs from the written status, sorted."""
+        pending = self.pending_transitions.keys() | self.pending_usage.keys()
         return sorted(
             tenant
             for tenant, status in self.statuses.items()
-            if self.pending_transitions.get(tenant) or written_statuses.get(tenant) != status
+            if tenant in pending or written_statuses.get(tenant) != status
         )
 
     def find_newest_deletion_mark(self) -> str:
@@ -213,6 +222,7 @@ class Observer:
 
     def _observe_tenants(self, tenants: set[str]) -> None:
         now, cluster = self._session.read_clock(), self._session.cluster
+        last_observed_at = self._find_gap(now)
         for tenant in sorted(tenants - {self._session.stock_owner}):
             live, previous = TenantObjects.from_objects(self._session.store.objects(tenant)), self.statuses.get(tenant)
             if previous is None and not live.has_labelled_objects:
@@ -220,14 +230,19 @@ class Observer:
             sources = self._sources.find_sources(tenant, live, previous)
             published = self._branch.find_published(tenant)
             status = derive_tenant_status(
-                tenant, cluster, live, previous=previous, now=now, sources=sources, published=published
+                tenant,
+                cluster,
+                live,
+                previous=previous,
+                now=now,
+                sources=sources,
+                published=published,
+                last_observed_at=last_observed_at,
             )
             edits = detect_edits_or_none(self._edit_detector, status, previous, live.whole_objects, published, now)
             status = with_edits_of(status, previous) if edits is None else with_edits(status, edits)
-            pending = self.pending_transitions[tenant]
-            pending += status.transitions[: max(0, MAX_TRANSITIONS - len(pending))]
-            if not pending:
-                del self.pending_transitions[tenant]
+            _add_pending(self.pending_transitions, tenant, status.transitions)
+            _add_pending(self.pending_usage, tenant, status.ended_usage)
             if cold := list(find_cold_starts(previous, status)):
                 self.recent_cold_starts = select_newest((*self.recent_cold_starts, *cold))
             self.statuses[tenant] = without_history(status)
@@ -237,6 +252,17 @@ class Observer:
             )
             (self._time_dependent_tenants.add if is_unsettled else self._time_dependent_tenants.discard)(tenant)
             self._remember_published(tenant, status, published)
+
+    def _find_gap(self, now: str) -> str:
+        """Return the time of the last observation, if it is too long ago to know when a change between happened.
+
+        Returns an empty text if there is no gap. While the cluster doesn't respond, the time of the last observation stays.
+        """
+        last_observed_at = self._last_observed_at
+        if self.measure_silence() <= SILENT_SECONDS:
+            self._last_observed_at = now
+        is_gap = bool(last_observed_at) and seconds_between(last_observed_at, now) > SILENT_SECONDS
+        return last_observed_at if is_gap else ""
 
     def _remember_published(
         self, tenant: str, status: TenantStatus, published: orphans.PublishedObjects | None
@@ -273,8 +299,14 @@ def _find_newest_deletion_mark(status: TenantStatus) -> str:
 
 
 def without_history(status: TenantStatus) -> TenantStatus:
-    """Return a status without its transitions and without the commit of the previous version."""
-    return msgspec.structs.replace(status, transitions=(), previous="")
+    """Return a status without its transitions, its ended usage and the commit of the previous version."""
+    return msgspec.structs.replace(status, transitions=(), ended_usage=(), previous="")
+
+
+def _add_pending(pending: dict[str, list[T]], tenant: str, changes: Sequence[T]) -> None:
+    """Add changes of a tenant to the pending changes, up to MAX_TRANSITIONS."""
+    if changes:
+        pending[tenant] += changes[: max(0, MAX_TRANSITIONS - len(pending[tenant]))]
 
 
 def _subtract_seconds(now: str, seconds: float) -> str:

@@ -394,6 +394,7 @@ class Reporter(Loop):
                 msgspec.structs.replace(
                     self._observer.statuses[tenant],
                     transitions=tuple(self._observer.pending_transitions.get(tenant, ())),
+                    ended_usage=tuple(self._observer.pending_usage.get(tenant, ())),
                     previous=self._trusted_commit or "",
                 )
             )

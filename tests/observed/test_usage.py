@@ -1,0 +1,170 @@
+"""What a tenant uses is recorded with its times, also what began and ended between two reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests import live
+
+from allotment.observed.status import TenantStatus, UsageInterval, dump_status, parse_tenant_status
+from allotment.observed.tenants import TenantObjects, derive_tenant_status
+
+AT = live.AT.format
+Objects = tuple[dict[str, Any], ...]
+RUNNING: Objects = (live.deployment(), live.replica_set())
+
+
+def see(
+    *objects: dict[str, Any], before: TenantStatus | None = None, now: int = 10, last_observed_at: str = ""
+) -> TenantStatus:
+    return derive_tenant_status(
+        live.TENANT,
+        "eu-1",
+        TenantObjects.from_objects(live.seen(*objects)),
+        previous=before,
+        now=AT(now),
+        last_observed_at=last_observed_at,
+    )
+
+
+def pod(number: int = 1, *, scheduled: int = 1, **more: Any) -> dict[str, Any]:
+    return live.pod(number=number, node="n1", scheduled=scheduled, **more)
+
+
+def unit(number: int = 1, start: int = 1, end: int | None = None, **more: str) -> UsageInterval:
+    end_time = "" if end is None else AT(end)
+    return UsageInterval(
+        "GPUInstance", "webui", f"p-webui-{number}", AT(start), end_time, gpu_spec="l4-quarter", **more
+    )
+
+
+def terminating(live_pod: dict[str, Any]) -> dict[str, Any]:
+    return {**live_pod, "metadata": {**live_pod["metadata"], "deletionTimestamp": AT(5)}}
+
+
+def test_a_pod_uses_a_unit_from_its_node_until_it_is_gone() -> None:
+    waiting = see(*RUNNING, live.pod())
+    assert waiting.usage == ()
+    begun = see(*RUNNING, pod(scheduled=12), before=waiting, now=14)
+    assert (begun.usage, begun.ended_usage) == ((unit(start=12),), ())
+    ending = see(live.deployment(replicas=0), live.replica_set(), terminating(pod(scheduled=12)), before=begun, now=20)
+    assert (ending.usage, ending.ended_usage) == ((unit(start=12),), ())
+    gone = see(live.deployment(replicas=0), before=ending, now=24)
+    assert (gone.usage, gone.ended_usage) == ((), (unit(start=12, end=24),))
+
+
+def test_a_pod_without_its_deployment_uses_its_unit_until_it_is_gone() -> None:
+    begun = see(*RUNNING, pod())
+    assert see(terminating(pod()), before=begun).usage == (unit(),)
+
+
+def test_a_pod_that_has_ended_used_its_unit_until_then() -> None:
+    begun = see(*RUNNING, pod())
+    over = {"phase": "Failed", "containerStatuses": [{"state": {"terminated": live.run(1, 6)}}]}
+    ended = see(*RUNNING, pod(status=over), before=begun, now=30)
+    assert (ended.usage, ended.ended_usage) == ((), (unit(end=7),))
+    assert see(*RUNNING, pod(status=over), before=ended, now=40).ended_usage == ()
+
+
+def test_a_terminating_pod_on_a_lost_node_is_counted_no_longer_and_never_again() -> None:
+    begun = see(*RUNNING, pod())
+    lost = pod(container=live.started(2, ready=True), unready=4)
+    assert see(*RUNNING, lost, before=begun).usage == (unit(),)
+    ended = see(*RUNNING, terminating(lost), before=begun, now=20)
+    assert (ended.usage, ended.ended_usage) == ((), (unit(end=20),))
+    returned = see(*RUNNING, terminating(pod()), before=ended, now=30)
+    assert (returned.usage, returned.ended_usage) == ((), ())
+
+
+def test_a_pod_retains_the_spec_that_it_began_with() -> None:
+    begun = see(*RUNNING, pod())
+    changed = live.deployment()
+    changed["metadata"]["labels"]["allotment.dev/gpu-spec"] = "h100"
+    status = see(changed, live.replica_set(), terminating(pod()), pod(2, scheduled=15), before=begun, now=20)
+    assert [(each.uid, each.gpu_spec) for each in status.usage] == [("p-webui-1", "l4-quarter"), ("p-webui-2", "h100")]
+
+
+def test_another_number_of_replicas_is_one_interval_for_each_pod() -> None:
+    begun = see(*RUNNING, pod(1, scheduled=1), pod(2, scheduled=3))
+    assert begun.usage == (unit(1, 1), unit(2, 3))
+    fewer = see(*RUNNING, pod(2, scheduled=3), before=begun, now=20)
+    assert (fewer.usage, fewer.ended_usage) == ((unit(2, 3),), (unit(1, 1, 20),))
+
+
+def test_pods_of_preparations_use_no_unit() -> None:
+    assert [each.kind for each in see(live.claim(), live.job(), live.job_pod()).usage] == ["GPUStorage"]
+
+
+def test_a_storage_uses_its_size_while_it_is_bound() -> None:
+    assert see(live.claim(phase="Pending")).usage == ()
+    bound = see(live.claim())
+    first = UsageInterval("GPUStorage", "models", "c1", AT(10), size="20Gi")
+    assert bound.usage == (first,)
+    grown = live.claim()
+    grown["spec"]["resources"]["requests"]["storage"] = "40Gi"
+    larger = see(grown, before=bound, now=20)
+    assert larger.usage == (UsageInterval("GPUStorage", "models", "c1", AT(20), size="40Gi"),)
+    assert larger.ended_usage == (first.end(AT(20)),)
+    recreated = see(live.claim(uid="c2"), before=bound, now=20)
+    assert [each.uid for each in recreated.usage] == ["c2"]
+    assert recreated.ended_usage == (first.end(AT(20)),)
+
+
+def test_a_bucket_uses_its_size_while_it_is_bound() -> None:
+    assert see(live.bucket()).usage == ()
+    assert see(live.bucket(phase="Bound")).usage == (UsageInterval("GPUStorage", "data", "o-data", AT(10), size="1Ti"),)
+
+
+def test_a_snapshot_uses_its_size_from_the_time_it_was_taken() -> None:
+    status = {"readyToUse": True, "creationTime": AT(4), "restoreSize": "20Gi"}
+    taken = see(live.snapshot(**status))
+    expected = UsageInterval("GPUStorageSnapshot", "keep", "v-keep", AT(4), size="20Gi")
+    assert taken.usage == (expected,)
+    unready = see(live.snapshot(readyToUse=False), before=taken, now=20)
+    assert (unready.usage, unready.ended_usage) == ((expected,), ())
+    assert see(before=taken, now=20).ended_usage == (expected.end(AT(20)),)
+
+
+def test_an_end_that_nobody_observed_has_the_time_of_the_last_observation() -> None:
+    begun = see(*RUNNING, pod(1), pod(2))
+    after = see(*RUNNING, pod(2), before=begun, now=50, last_observed_at=AT(20))
+    assert after.usage == (unit(2),), "a pod with the same uid has lasted through the gap"
+    assert after.ended_usage == (unit(1, end=50, last_observed_at=AT(20)),)
+
+
+def test_no_interval_ends_before_it_starts() -> None:
+    """The clock of the cluster was set back."""
+    begun = see(*RUNNING, pod(scheduled=40), now=41)
+    gone = see(live.deployment(replicas=0), before=begun, now=2)
+    assert gone.ended_usage == (unit(start=40, end=40),)
+
+
+def test_the_usage_is_read_back() -> None:
+    begun = see(*RUNNING, pod(1), pod(2), live.claim())
+    status = see(*RUNNING, pod(1), before=begun, now=30, last_observed_at=AT(20))
+    assert [len(status.usage), len(status.ended_usage)] == [1, 2]
+    assert parse_tenant_status(dump_status(status)) == status
+
+
+@given(st.lists(st.sets(st.integers(0, 3), max_size=4), max_size=12))
+def test_each_second_of_a_pod_is_in_exactly_one_interval(observations: list[set[int]]) -> None:
+    """Each observation has some of the pods. A pod that is gone never returns, so each has a new number then."""
+    status, alive, numbers = None, dict[int, int](), iter(range(100))
+    expected: dict[str, list[int]] = {}
+    ended: list[UsageInterval] = []
+    for at, slots in enumerate(observations):
+        for slot in set(alive) - slots:
+            expected[f"p-webui-{alive.pop(slot)}"].append(at)
+        for slot in slots - set(alive):
+            alive[slot] = next(numbers)
+            expected[f"p-webui-{alive[slot]}"] = [at]
+        status = see(
+            *RUNNING, *(pod(n, scheduled=expected[f"p-webui-{n}"][0]) for n in alive.values()), before=status, now=at
+        )
+        ended += status.ended_usage
+    current = status.usage if status else ()
+    observed = {each.uid: [each.start_time, *filter(None, [each.end_time])] for each in (*ended, *current)}
+    assert len(observed) == len(ended) + len(current)
+    assert observed == {uid: [AT(time) for time in times] for uid, times in expected.items()}
