@@ -42,18 +42,18 @@ def derive_usage(live: UsageObjects, previous: Sequence[UsageInterval], now: str
     `last_observed_at` is the time until which the cluster was observed, if there is a gap before `now`; else it is empty.
     An interval without an observed end gets this time. An object with the same uid has lasted through the gap.
     """
-    known = {_key(interval): interval for interval in previous}
+    by_key = {_key(interval): interval for interval in previous}
     by_uid = {interval.uid: interval for interval in previous}
     observed = [
         *_find_pod_usage(live, by_uid, now),
         *_find_volume_usage(live, now),
         *_find_snapshot_usage(live.snapshots, by_uid, now),
     ]
-    current = {_key(interval): known.get(_key(interval), interval) for interval in observed}
+    current = {_key(interval): by_key.get(_key(interval), interval) for interval in observed}
     end_times = {pod.uid: pod.terminated_at for pod in live.pods if pod.phase in _ENDED_PHASES}
     ended = [
         _end(interval, end_times.get(interval.uid, ""), now, last_observed_at)
-        for key, interval in known.items()
+        for key, interval in by_key.items()
         if key not in current
     ]
     return Usage(tuple(sorted(current.values(), key=_order)), tuple(sorted(ended, key=_order)))
@@ -76,13 +76,13 @@ def _end(interval: UsageInterval, end_time: str, now: str, last_observed_at: str
     )
 
 
-def _find_pod_usage(live: UsageObjects, known: Mapping[str, UsageInterval], now: str) -> Iterator[UsageInterval]:
+def _find_pod_usage(live: UsageObjects, by_uid: Mapping[str, UsageInterval], now: str) -> Iterator[UsageInterval]:
     """Yield the usage of pods. A pod retains the GPUSpec that it had when it was first observed."""
     for pod in live.pods:
         if not (pod.instance and pod.node) or pod.phase in _ENDED_PHASES:
             continue
-        if pod.uid in known and not (pod.terminating and pod.node_lost):
-            yield known[pod.uid]
+        if pod.uid in by_uid and not (pod.terminating and pod.node_lost):
+            yield by_uid[pod.uid]
         elif not pod.terminating:
             gpu_spec = live.gpu_specs.get(pod.instance, "")
             yield UsageInterval(INSTANCE.kind.name, pod.instance, pod.uid, pod.scheduled_at or now, gpu_spec=gpu_spec)
@@ -98,12 +98,12 @@ def _find_volume_usage(live: UsageObjects, now: str) -> Iterator[UsageInterval]:
 
 
 def _find_snapshot_usage(
-    snapshots: Sequence[VolumeSnapshot], known: Mapping[str, UsageInterval], now: str
+    snapshots: Sequence[VolumeSnapshot], by_uid: Mapping[str, UsageInterval], now: str
 ) -> Iterator[UsageInterval]:
     """Yield the usage of snapshots. A snapshot that was ready uses its size until it is gone."""
     for snapshot in snapshots:
-        if snapshot.uid in known:
-            yield known[snapshot.uid]
+        if snapshot.uid in by_uid:
+            yield by_uid[snapshot.uid]
         elif snapshot.snapshot and snapshot.ready:
             yield UsageInterval(
                 SNAPSHOT.kind.name,
