@@ -262,7 +262,7 @@ def lines(allot: Allot, root: Path) -> list[str]:
 
 
 NO_PUBLISHER = "warning spec.publisher.publicKey: isn't declared: anyone who can push to rendered/* can change the published manifests"
-NO_REPORTER = "warning spec.reporter.publicKey: isn't declared for eu-1, us-1: anyone who can push to status/* can forge the status"
+NO_REPORTER = "warning spec.reporter.publicKey: isn't declared for eu-1, us-1: anyone who can push to status/* can forge the status and the usage of tenants"
 NO_CI = "warning CI: has no .github/workflows/allot.yaml: no CI here validates and publishes with a pinned program"
 PROTECTION = "skipped branch protection: Git doesn't show push permissions: docs/operate/repository.md lists the rules for the forge"
 

@@ -163,7 +163,7 @@ def _check_keys(repository: RepositoryState) -> Iterator[Diagnosis]:
         )
     without = [each.name for each in repository.clusters or () if not each.has_key]
     if without:
-        words = f"isn't declared for {', '.join(without)}: anyone who can push to status/* can forge the status"
+        words = f"isn't declared for {', '.join(without)}: anyone who can push to status/* can forge the status and the usage of tenants"
         yield warning(
             "spec.reporter.publicKey",
             words,

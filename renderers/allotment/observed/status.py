@@ -246,11 +246,19 @@ class ColdStart(_StatusPart, frozen=True):
     seconds: Annotated[int, msgspec.Meta(ge=0, le=MAX_COLD_START_SECONDS)]
 
 
+class ObservationGap(_StatusPart, frozen=True):
+    """A time in which nobody observed the cluster, because no reporter ran or the cluster didn't respond."""
+
+    start_time: str
+    end_time: str
+
+
 class ClusterStatus(_StatusPart, frozen=True):
     """The stocks of one cluster, and the time of its last observation.
 
     If the cluster doesn't respond, `silent_since` is the time when its silence began, and `message` says that the
-    status may be outdated. `cold_starts` are the last cold starts of each GPUSpec (`observed.cold_starts`).
+    status may be outdated. `cold_starts` are the last cold starts of each GPUSpec (`observed.cold_starts`). `gaps` are the
+    gaps in the observation that have ended since the previous commit of the branch.
     """
 
     cluster: str
@@ -259,6 +267,7 @@ class ClusterStatus(_StatusPart, frozen=True):
     silent_since: str = ""
     message: str = ""
     cold_starts: tuple[ColdStart, ...] = ()
+    gaps: tuple[ObservationGap, ...] = ()
 
 
 def parse_time(text: str) -> datetime.datetime | None:

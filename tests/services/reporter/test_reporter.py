@@ -163,6 +163,12 @@ def ended_usage(bed: Bed) -> list[tuple[str, str, str, str]]:
         status = bed.status(status.previous)
 
 
+def gaps(bed: Bed) -> list[tuple[str, str]]:
+    """Return the gaps of the newest commit."""
+    status = parse_cluster_status((git(bed.remote, "show", f"{BRANCH}:stocks.yaml") + "\n").encode())
+    return [(gap.start_time[14:19], gap.end_time[14:19]) for gap in status.gaps]
+
+
 def numbered(number: int) -> tuple[dict[str, Any], ...]:
     return live.deployment(), live.replica_set(), live.pod(number=number, node="n1", scheduled=number)
 
@@ -195,6 +201,9 @@ def test_an_interval_that_ends_while_no_reporter_runs_has_the_last_certain_time(
     third_bed.clock = 600
     third_bed.report(*numbered(2))
     assert ended_usage(third_bed) == [("p-webui-1", "00:01", "10:01", "00:01")]
+    assert gaps(third_bed) == [("00:01", "10:01")]
+    third_bed.report(*numbered(3))
+    assert gaps(third_bed) == [], "a commit has the gaps since the last one"
 
 
 def test_an_interval_that_ends_while_the_cluster_is_silent_has_the_last_certain_time(bed: Bed) -> None:
@@ -203,7 +212,9 @@ def test_an_interval_that_ends_while_the_cluster_is_silent_has_the_last_certain_
         bed.clock += 100
         bed.watch.contact = time.monotonic() - 200
         bed.reporter.tick()
+        assert gaps(bed) == [], "it has not ended yet"
     bed.report(*numbered(2))
+    assert gaps(bed) == [("00:01", "05:02")]
     assert ended_usage(bed) == [("p-webui-1", "00:01", "05:02", "00:01")]
 
 

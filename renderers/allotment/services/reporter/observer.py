@@ -19,7 +19,14 @@ from allotment.observed.cold_starts import find_cold_starts, select_newest
 from allotment.observed.conditions import seconds_between
 from allotment.observed.edits import ManualEdit, with_edits, with_edits_of
 from allotment.observed.objects import Deployment, ObservedObject, Pod
-from allotment.observed.status import ClusterStatus, ColdStart, TenantStatus, Transition, UsageInterval
+from allotment.observed.status import (
+    ClusterStatus,
+    ColdStart,
+    ObservationGap,
+    TenantStatus,
+    Transition,
+    UsageInterval,
+)
 from allotment.observed.stocks import derive_stocks
 from allotment.observed.tenants import PartSources, TenantObjects, derive_tenant_status, is_time_dependent
 from allotment.services.reporter.edit_detection import EditDetector, detect_edits_or_none
@@ -104,6 +111,7 @@ class Observer:
     - `statuses` has the status of each tenant.
     - `pending_transitions` has the changes of state of each tenant that no commit contains yet, and `pending_usage` has the
       intervals of use that have ended.
+    - `pending_gaps` has the gaps in the observation that no commit contains yet.
     - `orphans` maps a tenant to the removed resources that are still in the cluster.
     - `recent_cold_starts` are the last cold starts of each GPUSpec.
     """
@@ -123,6 +131,7 @@ class Observer:
         self._last_observed_at = ""
         self.pending_transitions: dict[str, list[Transition]] = defaultdict(list)
         self.pending_usage: dict[str, list[UsageInterval]] = defaultdict(list)
+        self.pending_gaps: list[ObservationGap] = []
         self.orphans: dict[str, list[orphans.Orphan]] = {}
         self.recent_cold_starts: tuple[ColdStart, ...] = ()
 
@@ -134,6 +143,7 @@ class Observer:
         for collection in (
             self.pending_transitions,
             self.pending_usage,
+            self.pending_gaps,
             self.orphans,
             self._published_objects,
             self._time_dependent_tenants,
@@ -176,7 +186,8 @@ class Observer:
         return [edit for tenant_edits in self._edit_detector.edits.values() for edit in tenant_edits]
 
     def mark_written(self, tenants: Iterable[str]) -> None:
-        """Record that the pending transitions and the pending usage of these tenants are written."""
+        """Record that the pending changes of these tenants and the pending gaps are written."""
+        self.pending_gaps.clear()
         for tenant in tenants:
             self.pending_transitions.pop(tenant, None)
             self.pending_usage.pop(tenant, None)
@@ -215,10 +226,13 @@ class Observer:
         )
         now, silence = self._session.read_clock(), self.measure_silence()
         if silence <= SILENT_SECONDS:
-            return ClusterStatus(name, now, reported_stocks, cold_starts=self.recent_cold_starts)
+            gaps = tuple(self.pending_gaps)
+            return ClusterStatus(name, now, reported_stocks, cold_starts=self.recent_cold_starts, gaps=gaps)
         since = previous.silent_since or _subtract_seconds(now, silence)
         words = f"{name} has not answered since {since}: this status may be outdated"
-        return ClusterStatus(name, min(since, now), reported_stocks, since, words, self.recent_cold_starts)
+        return ClusterStatus(
+            name, min(since, now), reported_stocks, since, words, self.recent_cold_starts, tuple(self.pending_gaps)
+        )
 
     def _observe_tenants(self, tenants: set[str]) -> None:
         now, cluster = self._session.read_clock(), self._session.cluster
@@ -256,12 +270,14 @@ class Observer:
     def _find_gap(self, now: str) -> str:
         """Return the time of the last observation, if it is too long ago to know when a change between happened.
 
-        Returns an empty text if there is no gap. While the cluster doesn't respond, the time of the last observation stays.
+        Returns an empty text if there is no gap. A gap ends when the cluster responds again, and is then pending.
         """
         last_observed_at = self._last_observed_at
+        is_gap = bool(last_observed_at) and seconds_between(last_observed_at, now) > SILENT_SECONDS
         if self.measure_silence() <= SILENT_SECONDS:
             self._last_observed_at = now
-        is_gap = bool(last_observed_at) and seconds_between(last_observed_at, now) > SILENT_SECONDS
+            if is_gap and len(self.pending_gaps) < MAX_TRANSITIONS:
+                self.pending_gaps.append(ObservationGap(last_observed_at, now))
         return last_observed_at if is_gap else ""
 
     def _remember_published(
