@@ -231,7 +231,13 @@ class Observer:
         since = previous.silent_since or _subtract_seconds(now, silence)
         words = f"{name} has not answered since {since}: this status may be outdated"
         return ClusterStatus(
-            name, min(since, now), reported_stocks, since, words, self.recent_cold_starts, tuple(self.pending_gaps)
+            name,
+            min(since, now),
+            reported_stocks,
+            since,
+            words,
+            cold_starts=self.recent_cold_starts,
+            gaps=tuple(self.pending_gaps),
         )
 
     def _observe_tenants(self, tenants: set[str]) -> None:
