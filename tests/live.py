@@ -225,6 +225,11 @@ def bucket(name: str = "data", phase: str = "") -> dict[str, Any]:
     }
 
 
+def node(name: str = "n1", uid: str = "", *, created: int = 0, **labels: str) -> dict[str, Any]:
+    about = {"name": name, "uid": uid or f"n-{name}", "creationTimestamp": AT.format(created), "labels": labels}
+    return {"kind": "Node", "metadata": about}
+
+
 def route(name: str = "webui", *, accepted: str = "True", label: str = "instance") -> dict[str, Any]:
     parents = [{"conditions": [{"type": "Accepted", "status": accepted}]}] if accepted else []
     return {
@@ -271,6 +276,7 @@ KINDS = {
     "HTTPRoute": decoding.ROUTES,
     "Application": decoding.APPLICATIONS,
     "PodDisruptionBudget": decoding.DISRUPTION_BUDGETS,
+    "Node": decoding.NODES,
 }
 
 

@@ -8,7 +8,7 @@ import os
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -280,27 +280,38 @@ def test_an_upload_of_other_bytes_ends_with_an_error(
     assert content(volume) == {}
 
 
-def test_a_part_of_another_upload_never_gets_the_name_of_the_file(
+def test_uploads_at_the_same_time_share_no_temporary_file(
     port: int, volume: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another upload of the same file renames the temporary file and begins the next, just before this upload renames it."""
+    """The second upload runs while the first sends its file. After both, nothing but the file is left."""
     source, data = tmp_path / "a.bin", os.urandom(3 * MEBI)
     source.write_bytes(data)
-    move, replaced = FileServer.move, list[str]()
+    write_file, seen = FileServer.write_file, list[str]()
 
-    def replace_and_move(server: FileServer, path: str, target: str) -> None:
-        if not replaced:
-            (volume / path.lstrip("/")).unlink()
-            (volume / path.lstrip("/")).write_bytes(data[:MEBI])
-            replaced.append(path)
-        elif target == "/a.bin":
-            assert (volume / path.lstrip("/")).read_bytes() == data
-        move(server, path, target)
+    def send_another(server: FileServer, path: str, pieces: Iterable[bytes], length: int, start: int = 0) -> None:
+        seen.append(path)
+        if len(seen) == 1:
+            send(port, source, "/a.bin")
+        write_file(server, path, pieces, length, start)
 
-    monkeypatch.setattr(FileServer, "move", replace_and_move)
+    monkeypatch.setattr(FileServer, "write_file", send_another)
     send(port, source, "/a.bin")
-    assert len(replaced) == 1
+    assert len(set(seen)) == 2
     assert content(volume) == {"a.bin": data}
+
+
+def test_a_part_that_another_upload_made_needless_is_deleted(port: int, volume: Path, tmp_path: Path) -> None:
+    source, data = tmp_path / "a.bin", os.urandom(50 * MEBI)
+    source.write_bytes(data)
+    with cutting(port, 40 * MEBI) as cutter, pytest.MonkeyPatch.context() as patch, pytest.raises(TransferError):
+        patch.setattr(transfer, "_ATTEMPTS", 1)
+        send(cutter.port, source, "/a.bin")
+    (partial,) = volume.iterdir()
+    (volume / "a.bin").write_bytes(data)
+    progress = send(port, source, "/a.bin")
+    assert (progress.unchanged_files, progress.sent_bytes) == (1, 0)
+    assert content(volume) == {"a.bin": data}
+    assert not partial.exists()
 
 
 def test_a_full_volume_keeps_the_old_file(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from allotment.observed.status import (
     Storage,
     TenantStatus,
     Transition,
+    UsageInterval,
     parse_cluster_status,
+    parse_node_usage,
     parse_tenant_status,
 )
 from tests.controlplane.client import Object
@@ -58,20 +61,32 @@ def until(cloud: Cloud, name: str, state: str, tenant: str = TENANT, seconds: fl
     return eventually(find_instance, f"{tenant}/{name} to be {state}", seconds, pause=0.5)
 
 
-def steps(cloud: Cloud, name: str, tenant: str = TENANT) -> list[Transition]:
-    """Return every change of state of an instance, by following the branch back."""
-    transitions: list[Transition] = []
+def versions(cloud: Cloud, tenant: str = TENANT) -> Iterator[TenantStatus]:
+    """Yield the versions of a tenant's status, newest first, by following the branch back."""
     tenant_status = status(cloud, tenant)
     while True:
-        transitions[:0] = [
-            step for step in tenant_status.transitions if (step.kind, step.name) == ("GPUInstance", name)
-        ]
+        yield tenant_status
         if not tenant_status.previous:
-            return transitions
+            return
         try:
             tenant_status = parse_tenant_status(file(cloud, f"tenants/{tenant}.yaml", tenant_status.previous))
         except AssertionError:
-            return transitions
+            return
+
+
+def steps(cloud: Cloud, name: str, tenant: str = TENANT) -> list[Transition]:
+    """Return every change of state of an instance."""
+    transitions: list[Transition] = []
+    for tenant_status in versions(cloud, tenant):
+        transitions[:0] = [
+            step for step in tenant_status.transitions if (step.kind, step.name) == ("GPUInstance", name)
+        ]
+    return transitions
+
+
+def scheduled_at(pod: Object) -> str:
+    conditions = {condition["type"]: condition["lastTransitionTime"] for condition in pod["status"]["conditions"]}
+    return str(conditions["PodScheduled"])
 
 
 def summary(cloud: Cloud) -> str:
@@ -109,6 +124,14 @@ def test_one_merge_brings_an_instance_to_running_and_the_branch_shows_how(report
         return (part.sync, part.health, part.source_commit) == ("Synced", "Healthy", source)
 
     assert eventually(live, "the source commit to be told", 60)
+    (interval,) = [each for each in status(cloud).usage if each.name == "notes"]
+    node = pod["spec"]["nodeName"]
+    assert (interval.kind, interval.uid, interval.gpu_spec) == ("GPUInstance", pod["metadata"]["uid"], "l4-quarter")
+    assert (interval.start_time, interval.end_time, interval.node) == (scheduled_at(pod), "", node)
+    pools = {each.node: each for each in parse_node_usage(file(cloud, "nodes.yaml")).usage}
+    live_node = cloud.clusters["eu-1"].client.get("v1", "Node", node)
+    assert (pools[node].kind, pools[node].uid) == ("NodePool", live_node["metadata"]["uid"])
+    assert cloud.root.joinpath("clusters/eu-1/node-pools", f"{pools[node].name}.yaml").exists()
     assert f"{TENANT}/notes" in allot(cloud, "status", TENANT)
     assert "Running" in allot(cloud, "history", f"{TENANT}/notes").splitlines()[-1]
 
@@ -316,6 +339,8 @@ def test_another_replica_takes_over_within_half_a_minute(reported_cloud: Cloud) 
     cloud = reported_cloud
     other = cloud.start_second_publisher()
     try:
+        (pod,) = pods(cloud, "notes")
+        uid = pod["metadata"]["uid"]
         time.sleep(3)
         assert not other.events("leading")
         assert not other.events("published")
@@ -331,6 +356,14 @@ def test_another_replica_takes_over_within_half_a_minute(reported_cloud: Cloud) 
         assert states[-2:] == ["Running", "Stopped"]
         lines = git(cloud.forge, "log", "--format=%s", BRANCH).splitlines()
         assert lines.count(f"{TENANT}/notes: Running → Stopped") <= 1, "nobody tells it twice"
+
+        def ended() -> UsageInterval | None:
+            assert uid not in {each.uid for each in status(cloud).usage}
+            return next(each for version in versions(cloud) for each in version.ended_usage if each.uid == uid)
+
+        interval = eventually(ended, "the end of its usage to be recorded", 60)
+        assert (interval.start_time, interval.node) == (scheduled_at(pod), pod["spec"]["nodeName"])
+        assert interval.start_time < interval.end_time
     finally:
         cloud.running.process.wait()
         cloud.running = other

@@ -13,10 +13,15 @@ from allotment.observed.stocks import derive_stocks
 SPEC = "l4-quarter"
 
 
-def placeholder(name: str, count: int, owner: str = "") -> dict[str, Any]:
-    deployment = live.deployment(name, units=str(count), reserved_for=owner)
+def placeholder(name: str, count: int, owner: str = "", *, pool: str = "", **labels: str) -> dict[str, Any]:
+    """Return the Deployment of a stock in a pool whose nodes have these labels."""
+    deployment = live.deployment(name, units=str(count), reserved_for=owner, node_pool=pool)
     deployment["metadata"]["namespace"] = "allotment-stock"
     deployment["metadata"]["labels"] = {"allotment.dev/stock": name, "allotment.dev/gpu-spec": SPEC}
+    expressions = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
+    terms = [{"matchExpressions": expressions}]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    deployment["spec"]["template"]["spec"] |= {"affinity": affinity} if labels else {}
     return deployment
 
 
@@ -36,10 +41,7 @@ def pods(name: str, ready: int, pending: int) -> list[dict[str, Any]]:
 
 
 def test_the_pool_whose_nodes_come_is_that_of_its_placeholders() -> None:
-    deployment = placeholder("h100", 4)
-    terms = [{"matchExpressions": [{"key": "allotment.dev/node-pool", "operator": "In", "values": ["h100"]}]}]
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
-    deployment["spec"]["template"]["spec"]["affinity"] = affinity
+    deployment = placeholder("h100", 4, **{"allotment.dev/node-pool": "h100"})
     deployments = [each for each in live.seen(deployment, placeholder("static", 1)) if isinstance(each, Deployment)]
     assert [each.node_pool for each in derive_stocks(deployments, [], {})] == ["h100", ""]
 

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests import live
+from tests.observed.test_stocks import placeholder
 
-from allotment.observed.status import TenantStatus, UsageInterval, dump_status, parse_tenant_status
+from allotment.observed.objects import Deployment, Node
+from allotment.observed.status import (
+    ImplausibleStatus,
+    NodeUsage,
+    TenantStatus,
+    UsageInterval,
+    dump_status,
+    parse_node_usage,
+    parse_tenant_status,
+)
 from allotment.observed.tenants import TenantObjects, derive_tenant_status
+from allotment.observed.usage import Usage, derive_node_usage, merge_ended
 
 AT = live.AT.format
 Objects = tuple[dict[str, Any], ...]
@@ -17,14 +29,18 @@ RUNNING: Objects = (live.deployment(), live.replica_set())
 
 
 def see(
-    *objects: dict[str, Any], before: TenantStatus | None = None, now: int = 10, last_observed_at: str = ""
+    *objects: dict[str, Any],
+    before: TenantStatus | None = None,
+    now: int = 10,
+    time: str = "",
+    last_observed_at: str = "",
 ) -> TenantStatus:
     return derive_tenant_status(
         live.TENANT,
         "eu-1",
         TenantObjects.from_objects(live.seen(*objects)),
         previous=before,
-        now=AT(now),
+        now=time or AT(now),
         last_observed_at=last_observed_at,
     )
 
@@ -34,10 +50,8 @@ def pod(number: int = 1, *, scheduled: int = 1, **more: Any) -> dict[str, Any]:
 
 
 def unit(number: int = 1, start: int = 1, end: int | None = None, **more: str) -> UsageInterval:
-    end_time = "" if end is None else AT(end)
-    return UsageInterval(
-        "GPUInstance", "webui", f"p-webui-{number}", AT(start), end_time, gpu_spec="l4-quarter", **more
-    )
+    end_time, uid = "" if end is None else AT(end), f"p-webui-{number}"
+    return UsageInterval("GPUInstance", "webui", uid, AT(start), end_time, gpu_spec="l4-quarter", node="n1", **more)
 
 
 def terminating(live_pod: dict[str, Any]) -> dict[str, Any]:
@@ -68,22 +82,45 @@ def test_a_pod_that_has_ended_used_its_unit_until_then() -> None:
     assert see(*RUNNING, pod(status=over), before=ended, now=40).ended_usage == ()
 
 
-def test_a_terminating_pod_on_a_lost_node_is_counted_no_longer_and_never_again() -> None:
+def test_a_terminating_pod_that_stays_is_counted_no_longer_and_never_again() -> None:
+    """Its node is lost, so nobody deletes it."""
     begun = see(*RUNNING, pod())
-    lost = pod(container=live.started(2, ready=True), unready=4)
-    assert see(*RUNNING, lost, before=begun).usage == (unit(),)
-    ended = see(*RUNNING, terminating(lost), before=begun, now=20)
-    assert (ended.usage, ended.ended_usage) == ((), (unit(end=20),))
-    returned = see(*RUNNING, terminating(pod()), before=ended, now=30)
-    assert (returned.usage, returned.ended_usage) == ((), ())
+    stuck = terminating(pod())
+    assert see(*RUNNING, stuck, before=begun, time="2026-11-21T10:05:00Z").usage == (unit(),)
+    ended = see(*RUNNING, stuck, before=begun, time="2026-11-21T11:00:00Z")
+    interval = unit().end("2026-11-21T10:05:05Z")
+    assert (ended.usage, ended.ended_usage) == ((), (interval,)), "the grace period ended five minutes before"
+    later = see(*RUNNING, stuck, before=ended, time="2026-11-21T12:00:00Z")
+    assert (later.usage, later.ended_usage) == ((), ())
+
+
+def with_spec(gpu_spec: str, revision: str) -> dict[str, Any]:
+    deployment = live.deployment(**{"deployment.kubernetes.io/revision": revision})
+    deployment["metadata"]["labels"]["allotment.dev/gpu-spec"] = gpu_spec
+    return deployment
 
 
 def test_a_pod_retains_the_spec_that_it_began_with() -> None:
     begun = see(*RUNNING, pod())
-    changed = live.deployment()
-    changed["metadata"]["labels"]["allotment.dev/gpu-spec"] = "h100"
-    status = see(changed, live.replica_set(), terminating(pod()), pod(2, scheduled=15), before=begun, now=20)
+    changed = with_spec("h100", "2"), live.replica_set(), live.replica_set(revision="2")
+    status = see(*changed, terminating(pod()), pod(2, revision="2", scheduled=15), before=begun, now=20)
     assert [(each.uid, each.gpu_spec) for each in status.usage] == [("p-webui-1", "l4-quarter"), ("p-webui-2", "h100")]
+
+
+def test_a_pod_that_arrives_before_its_deployment_has_the_right_spec_and_start() -> None:
+    """Each kind has its own watch, and any of them may be late."""
+    new_pod, new_set = pod(2, revision="2", scheduled=15), live.replica_set(revision="2")
+    for early in ((), (new_set,), RUNNING, (*RUNNING, new_set), (with_spec("h100", "2"),)):
+        status = see(*early, new_pod, now=16)
+        assert status.usage == ()
+        complete = see(with_spec("h100", "2"), new_set, new_pod, before=status, now=20)
+        assert [(each.gpu_spec, each.start_time) for each in complete.usage] == [("h100", AT(15))]
+
+
+def test_the_clock_of_a_node_gives_no_end_in_the_future() -> None:
+    begun = see(*RUNNING, pod())
+    over = {"phase": "Failed", "containerStatuses": [{"state": {"terminated": live.run(1, 50)}}]}
+    assert see(*RUNNING, pod(status=over), before=begun, now=30).ended_usage == (unit(end=30),)
 
 
 def test_another_number_of_replicas_is_one_interval_for_each_pod() -> None:
@@ -168,3 +205,63 @@ def test_each_second_of_a_pod_is_in_exactly_one_interval(observations: list[set[
     observed = {each.uid: [each.start_time, *filter(None, [each.end_time])] for each in (*ended, *current)}
     assert len(observed) == len(ended) + len(current)
     assert observed == {uid: [AT(time) for time in times] for uid, times in expected.items()}
+
+
+STOCKS = placeholder("shared", 4, pool="l4", gpu="l4"), placeholder("kite", 2, "kite", pool="l4", gpu="l4")
+
+
+def see_nodes(
+    *objects: dict[str, Any], before: NodeUsage | None = None, now: int = 10, last_observed_at: str = ""
+) -> Usage:
+    live_objects = live.seen(*objects)
+    return derive_node_usage(
+        [each for each in live_objects if isinstance(each, Node)],
+        [each for each in live_objects if isinstance(each, Deployment)],
+        before or NodeUsage("eu-1"),
+        AT(now),
+        last_observed_at,
+    )
+
+
+def node_interval(name: str, start: int) -> UsageInterval:
+    return UsageInterval("NodePool", "l4", f"n-{name}", AT(start), node=name)
+
+
+def test_a_node_counts_from_its_creation_until_it_is_gone() -> None:
+    first = see_nodes(*STOCKS, live.node("a", gpu="l4", zone="b"), live.node("cpu"), live.node("t4", gpu="t4"))
+    assert first.current == (node_interval("a", 10),), "nothing was recorded before"
+    before = NodeUsage("eu-1", AT(10), first.current)
+    more = see_nodes(*STOCKS, live.node("a", gpu="l4"), live.node("b", created=14, gpu="l4"), before=before, now=15)
+    assert more == Usage((node_interval("a", 10), node_interval("b", 14)), ())
+    gone = see_nodes(
+        *STOCKS, live.node("b", created=14, gpu="l4"), before=NodeUsage("eu-1", AT(10), more.current), now=20
+    )
+    assert gone == Usage((node_interval("b", 14),), (node_interval("a", 10).end(AT(20)),))
+
+
+def test_a_node_stays_in_its_pool_when_the_stock_is_gone() -> None:
+    before = NodeUsage("eu-1", AT(10), see_nodes(*STOCKS, live.node("a", gpu="l4")).current)
+    assert see_nodes(live.node("a", gpu="l4"), before=before, now=20) == Usage((node_interval("a", 10),), ())
+    assert see_nodes(live.node("b", gpu="l4"), before=NodeUsage("eu-1", AT(10))) == Usage((), ())
+    assert see_nodes(placeholder("none", 1, pool="l4"), live.node("b", gpu="l4")) == Usage((), ())
+
+
+def test_the_end_of_a_node_that_nobody_observed_has_the_last_certain_time() -> None:
+    before = NodeUsage("eu-1", AT(10), see_nodes(*STOCKS, live.node("a", gpu="l4")).current)
+    gone = see_nodes(*STOCKS, before=before, now=50, last_observed_at=AT(12))
+    assert gone.ended == (node_interval("a", 10).end(AT(50), AT(12)),)
+
+
+def test_the_nodes_are_read_back() -> None:
+    interval = node_interval("a", 10)
+    usage = NodeUsage("eu-1", AT(10), (interval,), (interval.end(AT(20), AT(12)),), "c0ffee")
+    assert parse_node_usage(dump_status(usage)) == usage
+    with pytest.raises(ImplausibleStatus, match="isn't RFC 3339"):
+        parse_node_usage(dump_status(NodeUsage("eu-1", "yesterday")))
+
+
+def test_what_was_observed_since_the_last_status_has_its_exact_end() -> None:
+    derived = unit(1).end(AT(50), AT(2)), unit(2).end(AT(50), AT(2))
+    observed = unit(1).end(AT(20)), unit(3).end(AT(30)), unit(4).end(AT(30))
+    recorded = (unit(4).end(AT(30)),)
+    assert merge_ended(derived, observed, recorded) == (unit(1).end(AT(20)), derived[1], unit(3).end(AT(30)))

@@ -224,10 +224,7 @@ class FileServer:
         answer.close()
         self.close()  # the rest of the response isn't read
         reason = f"{method} {escape_unprintable(path)} was answered with {answer.status}"
-        # An internal error may mean that another process renamed the file during the request. If the request has a body, it
-        # may also mean that the volume is full, and the body is too long to send it again and again.
-        is_race = answer.status == HTTPStatus.INTERNAL_SERVER_ERROR and body is None
-        raise TransferError(reason, is_temporary=is_race or answer.status in _BUSY, status=answer.status)
+        raise TransferError(reason, is_temporary=answer.status in _BUSY, status=answer.status)
 
 
 def _exchange(

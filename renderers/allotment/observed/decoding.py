@@ -18,6 +18,7 @@ from allotment.observed.api_objects import (
     disruption_budget,
     job,
     namespace,
+    node,
     pod,
     replica_set,
     route,
@@ -168,6 +169,7 @@ DISRUPTION_BUDGETS = WatchedKind(
     disruption_budget.summarize_disruption_budget,
     metadata_only=True,
 )
+NODES = WatchedKind("nodes", "/api/v1/nodes", node.RawNode, node.summarize_node, metadata_only=True, selector="")
 PODS = WatchedKind("pods", "/api/v1/pods", pod.RawPod, pod.summarize_pod)
 DEPLOYMENTS = WatchedKind(
     "deployments", "/apis/apps/v1/deployments", deployment.RawDeployment, deployment.summarize_deployment
@@ -233,6 +235,7 @@ WHOLE_OBJECT_KINDS = {
 }
 SUMMARY_KINDS = (
     NAMESPACES,
+    NODES,
     DISRUPTION_BUDGETS,
     PODS,
     DEPLOYMENTS,

@@ -16,6 +16,7 @@ class Pod(NamedTuple):
     - `scheduled_at` is the time when the pod got its node. A kubelet that rejects the pod removes the condition with
       this time. For a rejected pod, `scheduled_at` is therefore the time when the kubelet acknowledged the pod.
     - `waiting_message` has the last characters of the kubelet's message about a container that doesn't run.
+    - `deletion_time` is the time when a terminating pod should be gone: its deletion and its grace period.
     - `run_seconds` is the duration of the container's last run.
     - `startup_seconds` is the time that the container has to answer its startup probe; 0 without a startup probe.
     - `terminated_at` is the time when the eviction of the pod began, or when the container ended, whichever is later.
@@ -33,6 +34,7 @@ class Pod(NamedTuple):
     role: str
     created: str
     terminating: bool
+    deletion_time: str
     node: str
     phase: str
     reason: str
@@ -62,8 +64,9 @@ class Deployment(NamedTuple):
     """A Deployment with one of Allotment's labels.
 
     `generation_observed` says whether Kubernetes' controller has seen the newest generation of the Deployment.
-    `creation_failure` is the reason why pods could not be created; it is empty if no creation failed. `node_pool` is
-    the Karpenter NodePool of a placeholder; it is empty if the nodes are static.
+    `creation_failure` is the reason why pods could not be created; it is empty if no creation failed. The others are
+    about a placeholder: `karpenter_pool` is its Karpenter NodePool, or empty if the nodes are static; `pool` is its
+    declared NodePool; `pool_labels` are the labels of the pool's nodes.
     """
 
     uid: str
@@ -89,7 +92,9 @@ class Deployment(NamedTuple):
     image: str
     mounts: tuple[str, ...]
     creation_failure: str
-    node_pool: str
+    karpenter_pool: str
+    pool: str
+    pool_labels: frozenset[tuple[str, str]]
 
 
 class ReplicaSet(NamedTuple):
@@ -195,6 +200,15 @@ class Namespace(NamedTuple):
     unprotected: bool
 
 
+class Node(NamedTuple):
+    """A node of the cluster, with all its labels."""
+
+    uid: str
+    name: str
+    created: str
+    labels: frozenset[tuple[str, str]]
+
+
 class DisruptionBudget(NamedTuple):
     """A PodDisruptionBudget in a tenant's namespace."""
 
@@ -269,4 +283,5 @@ ObservedObject = (
     | Route
     | Application
     | LiveObject
+    | Node
 )

@@ -170,11 +170,12 @@ class Transition(_StatusPart, frozen=True):
 
 
 class UsageInterval(_StatusPart, frozen=True):
-    """The time in which a live object uses a unit or a size (`observed.usage`).
+    """The time in which a live object uses a unit or a size, or in which a node exists (`observed.usage`).
 
     `kind` and `name` identify the instance, storage or snapshot, and `uid` the pod, the claim or the VolumeSnapshot. A pod
-    uses a unit of `gpu_spec`; the others use `size`, a quantity. `end_time` is empty while the use continues. If nobody
-    observed the cluster when the use ended, `last_observed_at` is the last time at which it was certain.
+    uses a unit of `gpu_spec` on its `node`; the others use `size`, a quantity. For a node, they identify its NodePool, the
+    Node and its name. `end_time` is empty while the use continues. If nobody observed the cluster when the use ended,
+    `last_observed_at` is the last time at which it was certain.
     """
 
     kind: str
@@ -185,6 +186,7 @@ class UsageInterval(_StatusPart, frozen=True):
     last_observed_at: str = ""
     gpu_spec: str = ""
     size: str = ""
+    node: str = ""
 
     def end(self, end_time: str, last_observed_at: str = "") -> UsageInterval:
         """Return this interval with its end."""
@@ -253,12 +255,20 @@ class ObservationGap(_StatusPart, frozen=True):
     end_time: str
 
 
+class DepartedTenant(_StatusPart, frozen=True):
+    """A tenant without anything left in the cluster. `commit` has the last version of its file."""
+
+    tenant: str
+    commit: str
+
+
 class ClusterStatus(_StatusPart, frozen=True):
     """The stocks of one cluster, and the time of its last observation.
 
     If the cluster doesn't respond, `silent_since` is the time when its silence began, and `message` says that the
     status may be outdated. `cold_starts` are the last cold starts of each GPUSpec (`observed.cold_starts`). `gaps` are the
-    gaps in the observation that have ended since the previous commit of the branch.
+    gaps in the observation that have ended since the previous commit of the branch. `departed` are the tenants whose files
+    were removed from the branch.
     """
 
     cluster: str
@@ -268,6 +278,20 @@ class ClusterStatus(_StatusPart, frozen=True):
     message: str = ""
     cold_starts: tuple[ColdStart, ...] = ()
     gaps: tuple[ObservationGap, ...] = ()
+    departed: tuple[DepartedTenant, ...] = ()
+
+
+class NodeUsage(_StatusPart, frozen=True):
+    """The nodes of a cluster's NodePools. `usage`, `ended_usage` and `previous` are as in a TenantStatus.
+
+    `since` is the time when the first reporter began to record nodes.
+    """
+
+    cluster: str
+    since: str = ""
+    usage: tuple[UsageInterval, ...] = ()
+    ended_usage: tuple[UsageInterval, ...] = ()
+    previous: str = ""
 
 
 def parse_time(text: str) -> datetime.datetime | None:
@@ -279,7 +303,7 @@ def parse_time(text: str) -> datetime.datetime | None:
     return moment if moment.tzinfo is not None else None
 
 
-def dump_status(status: TenantStatus | ClusterStatus) -> bytes:
+def dump_status(status: TenantStatus | ClusterStatus | NodeUsage) -> bytes:
     """Return a status as the content of its file."""
     content = msgspec.to_builtins(status, builtin_types=())
     name = content.pop("tenant", status.cluster)
@@ -318,6 +342,16 @@ def parse_cluster_status(data: bytes) -> ClusterStatus:
     _check_times(status)
     _check_names("stock", status.stocks)
     return status
+
+
+def parse_node_usage(data: bytes) -> NodeUsage:
+    """Return the nodes of a cluster from their file.
+
+    Raises Malformed if the file is invalid, and ImplausibleStatus if no reporter could have written it.
+    """
+    usage = _parse_status(data, NodeUsage, "cluster")
+    _check_times(usage)
+    return usage
 
 
 def _check_names(kind: str, entries: Sequence[Instance | Storage | Snapshot | Stock]) -> None:

@@ -46,7 +46,7 @@ def derive_stocks(
             free=placeholder.units - used[placeholder.stock],
             ready=min(ready[placeholder.stock], placeholder.units),
             tenant=placeholder.reserved_for,
-            node_pool=placeholder.node_pool,
+            node_pool=placeholder.karpenter_pool,
         )
         for placeholder in sorted(sorted_placeholders, key=lambda placeholder: placeholder.stock)
     )

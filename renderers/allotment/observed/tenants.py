@@ -134,10 +134,8 @@ def derive_tenant_status(
     by_name = {storage.name: storage for storage in storage_statuses}
     running = _derive_instances(cluster, live, parts.get("compute"), known_instances, by_name, now)
     run = tuple(judged(instance, known_instances) for instance in running)
-    specs = {name: instance.gpu_spec for name, instance in known_instances.items()}
-    specs |= {deployment.instance: deployment.gpu_spec for deployment in live.deployments}
     usage = derive_usage(
-        UsageObjects(live.pods, specs, live.claims, live.buckets, live.snapshots),
+        UsageObjects(live.pods, live.deployments, live.replica_sets, live.claims, live.buckets, live.snapshots),
         previous.usage if previous else (),
         now,
         last_observed_at,

@@ -1,21 +1,24 @@
-"""Derives the usage of a tenant in a cluster, with its times.
+"""Derives the usage of tenants and the nodes of a cluster, with their times.
 
 - A pod of an instance uses a unit from the time when it gets its node until it has ended or is gone. A pod that waits for
-  a node uses nothing. The use also ends if the pod is terminating and its node doesn't respond, because such a pod may
-  never go away. No terminating pod begins an interval, so no pod is counted twice.
+  a node uses nothing. A terminating pod may stay forever if its node is lost, so its use ends STUCK_SECONDS after its grace
+  period. No terminating pod begins an interval, so no pod is counted twice.
 - A storage uses its size while its volume or bucket is bound. Another size begins another interval.
 - A snapshot uses the size that a volume needs to be restored from it, from the time when it was taken.
+- A node counts from its creation until it is gone, also if it isn't ready.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
-from allotment.observed.objects import BucketClaim, Pod, VolumeClaim, VolumeSnapshot
-from allotment.observed.status import UsageInterval
+from allotment.observed.objects import BucketClaim, Deployment, Node, Pod, ReplicaSet, VolumeClaim, VolumeSnapshot
+from allotment.observed.status import NodeUsage, UsageInterval, parse_time
 
+STUCK_SECONDS = 300
 _ENDED_PHASES = frozenset({"Succeeded", "Failed"})
 
 
@@ -27,10 +30,11 @@ class Usage(NamedTuple):
 
 
 class UsageObjects(NamedTuple):
-    """The live objects of a tenant that use capacity. `gpu_specs` maps the name of an instance to its GPUSpec."""
+    """The live objects of a tenant that use capacity, and the objects that determine the GPUSpec of a pod."""
 
     pods: Sequence[Pod]
-    gpu_specs: Mapping[str, str]
+    deployments: Sequence[Deployment]
+    replica_sets: Sequence[ReplicaSet]
     claims: Sequence[VolumeClaim]
     buckets: Sequence[BucketClaim]
     snapshots: Sequence[VolumeSnapshot]
@@ -42,15 +46,59 @@ def derive_usage(live: UsageObjects, previous: Sequence[UsageInterval], now: str
     `last_observed_at` is the time until which the cluster was observed, if there is a gap before `now`; else it is empty.
     An interval without an observed end gets this time. An object with the same uid has lasted through the gap.
     """
-    by_key = {_key(interval): interval for interval in previous}
     by_uid = {interval.uid: interval for interval in previous}
     observed = [
         *_find_pod_usage(live, by_uid, now),
         *_find_volume_usage(live, now),
         *_find_snapshot_usage(live.snapshots, by_uid, now),
     ]
+    end_times = {pod.uid: _find_end_time(pod) for pod in live.pods}
+    return _compare(observed, previous, end_times, now, last_observed_at)
+
+
+def derive_node_usage(
+    nodes: Iterable[Node], placeholders: Iterable[Deployment], previous: NodeUsage, now: str, last_observed_at: str = ""
+) -> Usage:
+    """Return the nodes of the NodePools, each from its creation, but not from before the recording began.
+
+    A node belongs to the pool of the first stock whose labels it has. It stays in the pool in which it was first observed.
+    """
+    by_uid = {interval.uid: interval for interval in previous.usage}
+    pools = [(each.pool_labels, each.pool) for each in sorted(placeholders, key=lambda each: each.stock) if each.pool]
+    observed = []
+    for node in nodes:
+        pool = next((pool for labels, pool in pools if labels and labels <= node.labels), "")
+        if node.uid in by_uid:
+            observed.append(by_uid[node.uid])
+        elif pool:
+            start_time = max(node.created or now, previous.since or now)
+            observed.append(UsageInterval("NodePool", pool, node.uid, start_time, node=node.name))
+    return _compare(observed, previous.usage, {}, now, last_observed_at)
+
+
+def merge_ended(
+    derived: Iterable[UsageInterval], observed: Iterable[UsageInterval], recorded: Iterable[UsageInterval]
+) -> tuple[UsageInterval, ...]:
+    """Return the intervals to record: those `derived` from the last status, and those `observed` since, with exact ends.
+
+    Leaves out the intervals that are already `recorded`.
+    """
+    intervals = {_key(interval): interval for interval in (*derived, *observed)}
+    for interval in recorded:
+        intervals.pop(_key(interval), None)
+    return tuple(sorted(intervals.values(), key=_order))
+
+
+def _compare(
+    observed: Sequence[UsageInterval],
+    previous: Sequence[UsageInterval],
+    end_times: Mapping[str, str],
+    now: str,
+    last_observed_at: str,
+) -> Usage:
+    """Return the usage after an observation. `end_times` are the known times of ends, by uid."""
+    by_key = {_key(interval): interval for interval in previous}
     current = {_key(interval): by_key.get(_key(interval), interval) for interval in observed}
-    end_times = {pod.uid: pod.terminated_at for pod in live.pods if pod.phase in _ENDED_PHASES}
     ended = [
         _end(interval, end_times.get(interval.uid, ""), now, last_observed_at)
         for key, interval in by_key.items()
@@ -68,24 +116,52 @@ def _order(interval: UsageInterval) -> tuple[str, ...]:
 
 
 def _end(interval: UsageInterval, end_time: str, now: str, last_observed_at: str) -> UsageInterval:
-    """Return an interval with its end. The clock of a cluster may be set back, but no interval ends before it starts."""
+    """Return an interval with its end, which is neither before its start nor after `now`.
+
+    The clock of the cluster may be set back, and a node may have another clock.
+    """
     is_observed = bool(end_time) or not last_observed_at
     return interval.end(
-        max(end_time or now, interval.start_time),
+        max(min(end_time or now, now), interval.start_time),
         "" if is_observed else max(last_observed_at, interval.start_time),
     )
 
 
+def _find_end_time(pod: Pod) -> str:
+    """Return the time when a live pod ended, or when its node should have ended it; empty if the time is not known."""
+    if pod.phase in _ENDED_PHASES:
+        return pod.terminated_at
+    deletion_time = parse_time(pod.deletion_time)
+    if deletion_time is None:
+        return ""
+    return (deletion_time + datetime.timedelta(seconds=STUCK_SECONDS)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _find_pod_usage(live: UsageObjects, by_uid: Mapping[str, UsageInterval], now: str) -> Iterator[UsageInterval]:
-    """Yield the usage of pods. A pod retains the GPUSpec that it had when it was first observed."""
+    """Yield the usage of pods. An interval begins only once the GPUSpec is known; its start is exact also then."""
+    specs = _find_gpu_specs(live)
     for pod in live.pods:
         if not (pod.instance and pod.node) or pod.phase in _ENDED_PHASES:
             continue
-        if pod.uid in by_uid and not (pod.terminating and pod.node_lost):
-            yield by_uid[pod.uid]
-        elif not pod.terminating:
-            gpu_spec = live.gpu_specs.get(pod.instance, "")
-            yield UsageInterval(INSTANCE.kind.name, pod.instance, pod.uid, pod.scheduled_at or now, gpu_spec=gpu_spec)
+        if pod.uid in by_uid:
+            if not pod.terminating or _find_end_time(pod) > now or not pod.deletion_time:
+                yield by_uid[pod.uid]
+        elif not pod.terminating and (gpu_spec := specs.get(pod.owner)):
+            start_time = pod.scheduled_at or now
+            yield UsageInterval(INSTANCE.kind.name, pod.instance, pod.uid, start_time, gpu_spec=gpu_spec, node=pod.node)
+
+
+def _find_gpu_specs(live: UsageObjects) -> dict[str, str]:
+    """Return the GPUSpec of the pods of each Deployment's newest ReplicaSet, by the uid of the ReplicaSet.
+
+    Each kind has its own watch, so a pod may arrive before its Deployment, or before the Deployment's new GPUSpec.
+    """
+    deployments = {deployment.uid: deployment for deployment in live.deployments if deployment.instance}
+    return {
+        replica_set.uid: deployments[replica_set.owner].gpu_spec
+        for replica_set in live.replica_sets
+        if replica_set.owner in deployments and replica_set.revision == deployments[replica_set.owner].revision
+    }
 
 
 def _find_volume_usage(live: UsageObjects, now: str) -> Iterator[UsageInterval]:

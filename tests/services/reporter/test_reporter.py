@@ -18,6 +18,7 @@ from tests import damage, live
 from tests.adapters.git.malformed import write
 from tests.observed.test_cold_starts import PENDING, build_started_pod
 from tests.observed.test_instances import CRASHED, RUNS, STOPPED
+from tests.observed.test_stocks import placeholder
 from tests.published import git
 from tests.reported import BRANCH, OURS, PATH, Bed
 
@@ -29,7 +30,7 @@ from allotment.adapters.metrics import metrics_text
 from allotment.branches.rendered_branches import SOURCE_REF
 from allotment.branches.retention_ref import RETAINED
 from allotment.observed.retention import RetainedTenant, RetentionReason, RetentionRecord
-from allotment.observed.status import ClusterStatus, parse_cluster_status
+from allotment.observed.status import ClusterStatus, NodeUsage, parse_cluster_status, parse_node_usage
 from allotment.observed.status import dump_status as text_of_status
 from allotment.problems import OperationRefused
 from allotment.services.reporter import published_objects, reporter
@@ -54,7 +55,7 @@ def bed(tmp_path: Path, remote: Path) -> Bed:
 def test_the_first_commit_has_all_that_is_seen_and_no_parent(bed: Bed) -> None:
     bed.report(*RUNS, live.claim())
     files = git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines()
-    assert files == ["stocks.yaml", "summary.md", PATH]
+    assert files == ["nodes.yaml", "stocks.yaml", "summary.md", PATH]
     assert bed.commits() == 1
     assert bed.way() == ["Init", "Ready", "Running", "Ready"]
     stocks = yaml.safe_load(git(bed.remote, "show", f"{BRANCH}:stocks.yaml"))
@@ -73,7 +74,11 @@ def test_a_commit_comes_only_with_a_change_and_says_which(bed: Bed) -> None:
     assert bed.subject() == "eu-1: 2 changes"
     bed.report()
     bed.report(seconds=3700)
-    assert git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines() == ["stocks.yaml", "summary.md"]
+    assert git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines() == [
+        "nodes.yaml",
+        "stocks.yaml",
+        "summary.md",
+    ]
     assert git(bed.remote, "log", "--format=%s", BRANCH).splitlines()[:2] == ["eu-1: seen", "eu-1: 3 changes"]
 
 
@@ -218,6 +223,70 @@ def test_an_interval_that_ends_while_the_cluster_is_silent_has_the_last_certain_
     assert ended_usage(bed) == [("p-webui-1", "00:01", "05:02", "00:01")]
 
 
+def test_a_lost_answer_to_a_push_loses_no_interval(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The remote has the commit, but the reporter doesn't know this. The remote is away for a while then."""
+    bed.report(*numbered(1))
+    push = Remote.push
+
+    def push_and_fail(remote: Remote, *arguments: Any) -> bool:
+        push(remote, *arguments)
+        bed.remote.rename(tmp_path / "away.git")
+        raise OperationRefused("the answer is lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Remote, "push", push_and_fail)
+        bed.report(*numbered(2))
+    for number in (3, 4):
+        bed.report(*numbered(number), seconds=100)
+    (tmp_path / "away.git").rename(bed.remote)
+    bed.report(*numbered(4), seconds=100)
+    bed.reporter.tick()
+    assert ended_usage(bed) == [
+        ("p-webui-1", "00:01", "00:02", ""),
+        ("p-webui-2", "00:02", "01:42", ""),
+        ("p-webui-3", "00:03", "03:22", ""),
+    ]
+    assert gaps(bed) == []
+
+
+def test_the_versions_of_a_tenant_that_left_and_returned_are_linked(bed: Bed) -> None:
+    bed.report(*numbered(1))
+    bed.report()
+    bed.report(seconds=3700)
+    status = parse_cluster_status((git(bed.remote, "show", f"{BRANCH}:stocks.yaml") + "\n").encode())
+    (departed,) = status.departed
+    assert departed.tenant == live.TENANT
+    assert [each.uid for each in bed.status(departed.commit).ended_usage] == ["p-webui-1"]
+    bed.report(*numbered(2))
+    assert bed.status().previous == departed.commit
+    assert parse_cluster_status((git(bed.remote, "show", f"{BRANCH}:stocks.yaml") + "\n").encode()).departed == ()
+    bed.report()
+    assert [uid for uid, *_ in ended_usage(bed)] == ["p-webui-1", "p-webui-2"]
+
+
+def test_the_nodes_of_a_pool_are_recorded(bed: Bed, tmp_path: Path) -> None:
+    def nodes(commit: str = BRANCH) -> NodeUsage:
+        return parse_node_usage((git(bed.remote, "show", f"{commit}:nodes.yaml") + "\n").encode())
+
+    stock = placeholder("shared", 4, pool="l4", gpu="l4")
+    bed.report(stock, live.node("a", gpu="l4"))
+    assert [(each.name, each.node, each.start_time[14:19]) for each in nodes().usage] == [("l4", "a", "00:01")]
+    bed.report(stock, live.node("a", gpu="l4"), live.node("b", created=2, gpu="l4"))
+    bed.report(stock, live.node("b", created=2, gpu="l4"))
+    assert [(each.node, each.end_time[14:19]) for each in nodes().ended_usage] == [("a", "00:03")]
+    assert [(each.node, each.start_time[14:19]) for each in nodes().usage] == [("b", "00:02")]
+    assert bed.commits() == 3
+    bed.report(stock, live.node("b", created=2, gpu="l4"))
+    assert bed.commits() == 3
+    other = Bed(tmp_path / "other", bed.remote)
+    other.clock = 100
+    other.report(stock, live.node("b", created=2, gpu="l4"))
+    assert bed.commits() == 3, "the next reporter continues"
+    other.report(stock, seconds=400)
+    assert [(each.node, each.last_observed_at[14:19]) for each in nodes().ended_usage] == [("b", "01:41")]
+    assert [each.node for each in nodes(nodes().previous).usage] == ["b"]
+
+
 def test_it_says_hourly_that_it_looked_and_when_the_cluster_is_silent(bed: Bed) -> None:
     bed.report(*RUNS)
     bed.report(*RUNS, seconds=3500)
@@ -325,7 +394,12 @@ def test_a_commit_of_somebody_else_is_neither_overwritten_nor_believed(
     assert 'allotment_status_errors_total{cluster="eu-1",reason="refused"} 0.0' in metrics_text(bed.counts).decode()
     assert git(bed.remote, "log", "-1", "--format=%P", BRANCH).split() == [foreign, honest]
     assert bed.status().instances[0].state == "Running"
-    assert git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines() == ["stocks.yaml", "summary.md", PATH]
+    assert git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines() == [
+        "nodes.yaml",
+        "stocks.yaml",
+        "summary.md",
+        PATH,
+    ]
     bed.report(*STOPPED)
     assert bed.way() == ["Init", "Ready", "Running", "Stopped"]
 

@@ -6,9 +6,9 @@ import threading
 from collections import defaultdict
 
 from allotment.observed.decoding import WatchedKind
-from allotment.observed.objects import Application, Deployment, ObservedObject, Pod
+from allotment.observed.objects import Application, Deployment, Node, ObservedObject, Pod
 
-STOCKS_OWNER = "*"  # the owner of the placeholders; no tenant can have this name
+STOCKS_OWNER = "*"  # the owner of the placeholders and nodes; no tenant can have this name
 
 
 class ObservedObjects:
@@ -67,6 +67,8 @@ class ObservedObjects:
 
     def _owner_of(self, resource: ObservedObject) -> str:
         """Return the owner of an object; empty if the object has no owner or belongs to another cluster."""
+        if isinstance(resource, Node):
+            return STOCKS_OWNER
         if isinstance(resource, (Pod, Deployment)):
             return STOCKS_OWNER if resource.stock else resource.tenant
         if isinstance(resource, Application) and resource.cluster != self._cluster:

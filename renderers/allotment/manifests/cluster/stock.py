@@ -46,6 +46,7 @@ def render(
                         names.BLOB: stock.blob,
                         names.UNITS: str(stock.model.spec.count),
                         names.RESERVED_FOR: stock.model.spec.tenant,
+                        names.POOL: stock.model.spec.node_pool,
                     }
                 ),
             },

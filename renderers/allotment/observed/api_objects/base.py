@@ -60,6 +60,7 @@ class Annotations(
         "waits_reason": names.WAITS_REASON,
         "units": names.UNITS,
         "reserved_for": names.RESERVED_FOR,
+        "node_pool": names.POOL,
         "ssh_command": names.SSH_COMMAND,
         "input_hash": names.INPUT_HASH,
         "attempt": names.ATTEMPT,
@@ -79,6 +80,7 @@ class Annotations(
     waits_reason: str = ""
     units: str = ""
     reserved_for: str = ""
+    node_pool: str = ""
     ssh_command: str = ""
     input_hash: str = ""
     attempt: str = ""

@@ -82,6 +82,7 @@ def summarize_deployment(raw: RawDeployment) -> Deployment:
     metadata, spec, status = raw.metadata, raw.spec, raw.status
     labels, annotations, pod = metadata.labels, metadata.annotations, spec.template.spec
     refused = find_condition(status.conditions, "ReplicaFailure")
+    pool_labels = _find_pool_labels(pod) if metadata.stock else frozenset()
     return Deployment(
         uid=metadata.uid,
         name=metadata.name,
@@ -108,12 +109,18 @@ def summarize_deployment(raw: RawDeployment) -> Deployment:
             volume.persistent_volume_claim.claim_name for volume in pod.volumes if volume.persistent_volume_claim
         ),
         creation_failure=refused.message[:MAX_MESSAGE_LENGTH] if refused.status == "True" else "",
-        node_pool=_karpenter_pool(pod) if metadata.stock else "",
+        karpenter_pool=dict(pool_labels).get(names.POOL, ""),
+        pool=annotations.node_pool if metadata.stock else "",
+        pool_labels=pool_labels,
     )
 
 
-def _karpenter_pool(pod: _TemplateSpec) -> str:
-    """Return the Karpenter NodePool that the node affinity of a placeholder requires; empty if it requires none."""
+def _find_pool_labels(pod: _TemplateSpec) -> frozenset[tuple[str, str]]:
+    """Return the labels that the node affinity of a placeholder requires."""
     terms = pod.affinity.node_affinity.required.node_selector_terms
-    pool_expressions = (each for term in terms for each in term.match_expressions if each.key == names.POOL)
-    return next((value for each in pool_expressions for value in each.values), "")
+    return frozenset(
+        (expression.key, value)
+        for term in terms[:1]
+        for expression in term.match_expressions
+        for value in expression.values[:1]
+    )

@@ -119,6 +119,7 @@ def summarize_pod(raw: RawPod) -> Pod:
         role=labels.role,
         created=metadata.created,
         terminating=metadata.deletion_timestamp is not None,
+        deletion_time=normalize_time(metadata.deletion_timestamp),
         node=raw.spec.node_name,
         phase=status.phase,
         reason=status.reason,

@@ -1,21 +1,20 @@
 """Uploads a file or a folder to a storage.
 
-A file goes to a temporary name in its folder, is compared by its hash, and is then renamed. The temporary name follows from the
-content and the name of the file. After an interruption, the same upload therefore finds its temporary file and sends the rest.
+A file goes to a temporary name in its folder, is compared by its hash, and is then renamed. No two uploads use the same
+temporary name at the same time. After an interruption, an upload of the same content from the same machine finds its
+temporary file and sends the rest (`upload_names`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from allotment.adapters.file_server import FileServer, TransferError
 from allotment.problems import OperationRefused, escape_unprintable
@@ -30,6 +29,7 @@ from allotment.services.copy.transfer import (
     read_pieces,
     repeat,
 )
+from allotment.services.copy.upload_names import random_name, reserve_name
 
 TEMPORARY_PREFIX = ".allot-upload-"
 # A request that was cut may still write. The next request repeats the last bytes, which writes the same bytes in the same place.
@@ -99,16 +99,22 @@ def _upload_file(server: FileServer, copy: FileCopy, progress: Progress) -> None
     existing = repeat(progress, lambda: server.find_entry(copy.remote))
     if existing is not None and existing.is_folder:
         raise OperationRefused(f"{escape_unprintable(copy.remote)} is a folder on the storage, but a file here")
+    # A small file is never continued.
+    name = reserve_name(digest, copy.remote) if copy.size > _REPEATED_BYTES else nullcontext(random_name())
     retries, position, is_sent = Retries(progress), FilePosition(progress), False
-    while not _is_complete(server, copy, digest, progress):
-        temporary = _temporary_path(copy, digest)
-        _send(server, copy, temporary, progress, position)
-        is_sent = True
-        try:
-            _verify_and_rename(server, copy, temporary, digest, progress)
-            break
-        except _PartLost as error:
-            retries.pause(error)
+    with name as reserved:
+        temporary = f"{copy.remote.rpartition('/')[0]}/{TEMPORARY_PREFIX}{reserved.token}"
+        while not _is_complete(server, copy, digest, progress):
+            _send(server, copy, temporary, progress, position)
+            is_sent = True
+            try:
+                _verify_and_rename(server, copy, temporary, digest, progress)
+                break
+            except _PartLost as error:
+                retries.pause(error)
+        else:
+            if reserved.is_continued:
+                repeat(progress, lambda: server.delete(temporary))
     position.reach(copy.size, is_sent=False)
     progress.add_file(is_copied=is_sent)
 
@@ -116,42 +122,21 @@ def _upload_file(server: FileServer, copy: FileCopy, progress: Progress) -> None
 def _verify_and_rename(server: FileServer, copy: FileCopy, temporary: str, digest: str, progress: Progress) -> None:
     """Compare the hash of a file that was sent, and give the file its name. Raises _PartLost if the file is to be sent again.
 
-    Another upload of the same file may rename the temporary file, and begin the next. The file therefore goes first to a path
-    that no other upload opens. It is hashed again there, if it is not the version that was hashed.
+    The file server deletes a small part of a file if its connection broke. It may notice this late, after the rest has
+    arrived on another connection. A missing file may also mean that the answer to an earlier attempt to rename it is lost.
     """
-    entry = repeat(progress, lambda: server.find_entry(temporary))
-    if entry is None or not _has_hash(server, temporary, copy, digest, progress):
-        _discard(server, copy, temporary, digest, progress)
-    path = temporary
-    if _is_continued(copy):
-        path = _join(copy, secrets.token_hex(16))
-        with suppress(_PartLost):
-            _move(server, temporary, path, progress)
-        private = repeat(progress, lambda: server.find_entry(path))
-        if private is None:
-            raise _PartLost(f"{escape_unprintable(temporary)} can't be renamed on the storage")
-        if private.version != entry.version and not _has_hash(server, path, copy, digest, progress):
-            _discard(server, copy, path, digest, progress)
-    _move(server, path, copy.remote, progress)
-
-
-def _move(server: FileServer, path: str, target: str, progress: Progress) -> None:
-    """Rename a file. Raises _PartLost if it doesn't exist. This may also mean that the answer to an earlier attempt is lost."""
+    if not _has_hash(server, temporary, copy, digest, progress):
+        repeat(progress, lambda: server.delete(temporary))
+        name = escape_unprintable(str(copy.local))
+        if hash_file(copy.local, progress) != digest:
+            raise TransferError(f"{name} is not copied, because its content changed during the copy")
+        raise _PartLost(f"{name} is not copied, because the storage received other bytes")
     try:
-        repeat(progress, lambda: server.move(path, target))
+        repeat(progress, lambda: server.move(temporary, copy.remote))
     except TransferError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
         raise _PartLost(str(error)) from None
-
-
-def _discard(server: FileServer, copy: FileCopy, path: str, digest: str, progress: Progress) -> NoReturn:
-    """Delete a file that has other bytes. Raises _PartLost, or TransferError if the local file has changed."""
-    repeat(progress, lambda: server.delete(path))
-    name = escape_unprintable(str(copy.local))
-    if hash_file(copy.local, progress) != digest:
-        raise TransferError(f"{name} is not copied, because its content changed during the copy")
-    raise _PartLost(f"{name} is not copied, because the storage received other bytes")
 
 
 def _is_complete(server: FileServer, copy: FileCopy, digest: str, progress: Progress) -> bool:
@@ -170,34 +155,16 @@ def _has_hash(server: FileServer, path: str, copy: FileCopy, digest: str, progre
         return False
 
 
-def _temporary_path(copy: FileCopy, digest: str) -> str:
-    """Return a path in the folder of the file.
-
-    If an upload may be continued, the path follows from the content and name of the file, so that a later upload finds it.
-    Uploads at the same time write the same bytes in the same places. Else the path is random.
-    """
-    name = copy.remote.rpartition("/")[2]
-    key = hashlib.sha256(f"{digest} {name}".encode()).hexdigest()[:32]
-    return _join(copy, key if _is_continued(copy) else secrets.token_hex(16))
-
-
-def _join(copy: FileCopy, key: str) -> str:
-    return f"{copy.remote.rpartition('/')[0]}/{TEMPORARY_PREFIX}{key}"
-
-
-def _is_continued(copy: FileCopy) -> bool:
-    """Return whether a later upload continues an interrupted upload of this file."""
-    return copy.size > _REPEATED_BYTES
-
-
 def _send(server: FileServer, copy: FileCopy, temporary: str, progress: Progress, position: FilePosition) -> None:
     """Send a file to its temporary path. Continue after the bytes that are already there, also after an error."""
-    retries = Retries(progress)
+    retries, last_start = Retries(progress), -1
     while True:
         try:
             start = _find_start(server, copy, temporary)
-            if position.reach(start, is_sent=False):
+            position.reach(start, is_sent=False)
+            if start > last_start:
                 retries.reset()
+            last_start = start
             pieces = _read_exactly(copy, start, position)
             server.write_file(temporary, pieces, copy.size - start, start)
             return
@@ -207,7 +174,7 @@ def _send(server: FileServer, copy: FileCopy, temporary: str, progress: Progress
 
 def _find_start(server: FileServer, copy: FileCopy, temporary: str) -> int:
     """Return the position from which on a file is still to be sent."""
-    if not _is_continued(copy):
+    if copy.size <= _REPEATED_BYTES:
         return 0
     entry = server.find_entry(temporary)
     return max(0, entry.size - _REPEATED_BYTES) if entry is not None and entry.size <= copy.size else 0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
@@ -16,35 +14,32 @@ from allotment.adapters.git.repository import Repository
 from allotment.branches.rendered_branches import live_source
 from allotment.observed import orphans
 from allotment.observed.cold_starts import find_cold_starts, select_newest
-from allotment.observed.conditions import seconds_between
 from allotment.observed.edits import ManualEdit, with_edits, with_edits_of
-from allotment.observed.objects import Deployment, ObservedObject, Pod
+from allotment.observed.objects import Deployment, Node, ObservedObject, Pod
 from allotment.observed.status import (
     ClusterStatus,
     ColdStart,
-    ObservationGap,
+    NodeUsage,
     TenantStatus,
     Transition,
     UsageInterval,
 )
 from allotment.observed.stocks import derive_stocks
 from allotment.observed.tenants import PartSources, TenantObjects, derive_tenant_status, is_time_dependent
+from allotment.observed.usage import derive_node_usage, merge_ended
 from allotment.services.reporter.edit_detection import EditDetector, detect_edits_or_none
+from allotment.services.reporter.observation_gaps import (
+    SILENT_SECONDS,
+    GapFinder,
+    WatchState,
+    measure_silence,
+    subtract_seconds,
+)
 from allotment.services.reporter.published_objects import PublishedBranch
 
-SILENT_SECONDS = 180  # after this time without a message, a watch has missed three bookmark events
 T = TypeVar("T")
 _DELETION_STEPS = {word.MARKED_FOR_DELETION, word.UNPROTECTED}
 MAX_TRANSITIONS = 5_000  # changes of a kind that the observer stores for a tenant while nothing can be pushed
-
-
-class WatchState(Protocol):
-    """The state of one of the cluster's watches; `name` is the watched kind."""
-
-    name: str
-    synced: bool
-    contact: float
-    trouble: str
 
 
 class ObjectStore(Protocol):
@@ -74,6 +69,14 @@ class ClusterSession(NamedTuple):
     store: ObjectStore
     stock_owner: str
     read_clock: Callable[[], str]
+
+
+class WrittenStatuses(NamedTuple):
+    """The content of a status branch, with the changes that its last commit recorded."""
+
+    tenants: Mapping[str, TenantStatus]
+    cluster: ClusterStatus
+    nodes: NodeUsage
 
 
 class LiveSourceFinder:
@@ -111,7 +114,7 @@ class Observer:
     - `statuses` has the status of each tenant.
     - `pending_transitions` has the changes of state of each tenant that no commit contains yet, and `pending_usage` has the
       intervals of use that have ended.
-    - `pending_gaps` has the gaps in the observation that no commit contains yet.
+    - `node_usage` has the nodes of the cluster, and those that have ended and that no commit contains yet.
     - `orphans` maps a tenant to the removed resources that are still in the cluster.
     - `recent_cold_starts` are the last cold starts of each GPUSpec.
     """
@@ -125,25 +128,31 @@ class Observer:
         ] = {}  # by tenant: the published objects at the last observation
         self._compared_commit: str | None = None
         self._time_dependent_tenants: set[str] = set()
+        self._unobserved_owners: set[str] = set()
         self._edit_detector = EditDetector(branch)
         self._deletion_marks: dict[str, str] = {}  # by tenant: the time of the newest mark
         self.statuses: dict[str, TenantStatus] = {}
-        self._last_observed_at = ""
+        self._gaps = GapFinder(seeing.watches)
         self.pending_transitions: dict[str, list[Transition]] = defaultdict(list)
         self.pending_usage: dict[str, list[UsageInterval]] = defaultdict(list)
-        self.pending_gaps: list[ObservationGap] = []
+        self.node_usage = NodeUsage(seeing.cluster)
         self.orphans: dict[str, list[orphans.Orphan]] = {}
         self.recent_cold_starts: tuple[ColdStart, ...] = ()
 
-    def resume(self, written_statuses: Mapping[str, TenantStatus], cluster: ClusterStatus) -> None:
-        """Continue from the written statuses. Every change since they were written becomes a pending transition."""
-        self.recent_cold_starts = select_newest((*cluster.cold_starts, *self.recent_cold_starts))
-        self.statuses = dict(written_statuses)
-        self._last_observed_at = cluster.observed_at
+    def resume(self, written: WrittenStatuses) -> None:
+        """Continue from the written statuses. Every change since they were written becomes a pending transition.
+
+        This process may have observed the cluster since then. An interval of use that it saw end has its exact end, unless
+        the status branch already has it.
+        """
+        remembered = {tenant: list(intervals) for tenant, intervals in self.pending_usage.items()}
+        self.node_usage = written.nodes
+        self.recent_cold_starts = select_newest((*written.cluster.cold_starts, *self.recent_cold_starts))
+        self.statuses = {tenant: without_history(status) for tenant, status in written.tenants.items()}
+        self._gaps.resume(written.cluster.observed_at)
         for collection in (
             self.pending_transitions,
             self.pending_usage,
-            self.pending_gaps,
             self.orphans,
             self._published_objects,
             self._time_dependent_tenants,
@@ -153,17 +162,25 @@ class Observer:
         self._edit_detector.clear()
         self._branch.poll()
         self._compared_commit = self._branch.commit
-        self._observe_tenants(set(written_statuses) | self._session.store.owners())
+        owners = {*written.tenants, *self._session.store.owners(), self._session.stock_owner}
+        self._unobserved_owners |= owners
+        self._observe_tenants(owners)
+        self._unobserved_owners.clear()
+        for tenant, intervals in remembered.items():
+            status = written.tenants.get(tenant)
+            recorded = status.ended_usage if status is not None else ()
+            if merged := merge_ended(self.pending_usage.get(tenant, ()), intervals, recorded):
+                self.pending_usage[tenant] = list(merged)
 
     def observe_changes(self) -> None:
-        """Observe the tenants that may have changed since the last call."""
+        """Observe the tenants that may have changed since the last call. After an error, the next call repeats it."""
         self._branch.poll()
+        changed = self._session.store.take_changed()
+        self._unobserved_owners |= changed | self._find_republished_tenants()
         self._observe_tenants(
-            self._session.store.take_changed()
-            | self._time_dependent_tenants
-            | self._edit_detector.undecided_tenants
-            | self._find_republished_tenants()
+            self._unobserved_owners | self._time_dependent_tenants | self._edit_detector.undecided_tenants
         )
+        self._unobserved_owners.clear()
 
     def _find_republished_tenants(self) -> set[str]:
         """Return the tenants with published objects that are unknown or have changed since the last observation."""
@@ -187,7 +204,8 @@ class Observer:
 
     def mark_written(self, tenants: Iterable[str]) -> None:
         """Record that the pending changes of these tenants and the pending gaps are written."""
-        self.pending_gaps.clear()
+        self._gaps.pending.clear()
+        self.node_usage = msgspec.structs.replace(self.node_usage, ended_usage=())
         for tenant in tenants:
             self.pending_transitions.pop(tenant, None)
             self.pending_usage.pop(tenant, None)
@@ -207,7 +225,7 @@ class Observer:
 
     def measure_silence(self) -> float:
         """Return the seconds since the last message on the watch that has been silent for the longest time."""
-        return time.monotonic() - min(watch.contact for watch in self._session.watches)
+        return measure_silence(self._session.watches)
 
     def build_cluster_status(self, previous: ClusterStatus) -> ClusterStatus:
         """Return the current status of the cluster, with its stocks.
@@ -226,9 +244,9 @@ class Observer:
         )
         now, silence = self._session.read_clock(), self.measure_silence()
         if silence <= SILENT_SECONDS:
-            gaps = tuple(self.pending_gaps)
+            gaps = tuple(self._gaps.pending)
             return ClusterStatus(name, now, reported_stocks, cold_starts=self.recent_cold_starts, gaps=gaps)
-        since = previous.silent_since or _subtract_seconds(now, silence)
+        since = previous.silent_since or subtract_seconds(now, silence)
         words = f"{name} has not answered since {since}: this status may be outdated"
         return ClusterStatus(
             name,
@@ -237,12 +255,14 @@ class Observer:
             since,
             words,
             cold_starts=self.recent_cold_starts,
-            gaps=tuple(self.pending_gaps),
+            gaps=tuple(self._gaps.pending),
         )
 
     def _observe_tenants(self, tenants: set[str]) -> None:
         now, cluster = self._session.read_clock(), self._session.cluster
-        last_observed_at = self._find_gap(now)
+        last_observed_at = self._gaps.find_gap(now)
+        if self._session.stock_owner in tenants:
+            self._observe_nodes(now, last_observed_at)
         for tenant in sorted(tenants - {self._session.stock_owner}):
             live, previous = TenantObjects.from_objects(self._session.store.objects(tenant)), self.statuses.get(tenant)
             if previous is None and not live.has_labelled_objects:
@@ -273,18 +293,22 @@ class Observer:
             (self._time_dependent_tenants.add if is_unsettled else self._time_dependent_tenants.discard)(tenant)
             self._remember_published(tenant, status, published)
 
-    def _find_gap(self, now: str) -> str:
-        """Return the time of the last observation, if it is too long ago to know when a change between happened.
-
-        Returns an empty text if there is no gap. A gap ends when the cluster responds again, and is then pending.
-        """
-        last_observed_at = self._last_observed_at
-        is_gap = bool(last_observed_at) and seconds_between(last_observed_at, now) > SILENT_SECONDS
-        if self.measure_silence() <= SILENT_SECONDS:
-            self._last_observed_at = now
-            if is_gap and len(self.pending_gaps) < MAX_TRANSITIONS:
-                self.pending_gaps.append(ObservationGap(last_observed_at, now))
-        return last_observed_at if is_gap else ""
+    def _observe_nodes(self, now: str, last_observed_at: str) -> None:
+        objects = self._session.store.objects(self._session.stock_owner)
+        usage = derive_node_usage(
+            [live_object for live_object in objects if isinstance(live_object, Node)],
+            [live_object for live_object in objects if isinstance(live_object, Deployment)],
+            self.node_usage,
+            now,
+            last_observed_at,
+        )
+        ended_usage = (*self.node_usage.ended_usage, *usage.ended)
+        self.node_usage = msgspec.structs.replace(
+            self.node_usage,
+            since=self.node_usage.since or now,
+            usage=usage.current,
+            ended_usage=ended_usage[:MAX_TRANSITIONS],
+        )
 
     def _remember_published(
         self, tenant: str, status: TenantStatus, published: orphans.PublishedObjects | None
@@ -329,8 +353,3 @@ def _add_pending(pending: dict[str, list[T]], tenant: str, changes: Sequence[T])
     """Add changes of a tenant to the pending changes, up to MAX_TRANSITIONS."""
     if changes:
         pending[tenant] += changes[: max(0, MAX_TRANSITIONS - len(pending[tenant]))]
-
-
-def _subtract_seconds(now: str, seconds: float) -> str:
-    moment = datetime.datetime.fromisoformat(now) - datetime.timedelta(seconds=int(seconds))
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import starmap
 from typing import NamedTuple
 
 import msgspec
@@ -17,6 +18,7 @@ from allotment.adapters.metrics import ReportMetrics
 from allotment.branches.branch import Branch
 from allotment.branches.status_branches import (
     CLUSTER,
+    NODES,
     SUMMARY,
     StatusBranch,
     read_status_branch,
@@ -31,17 +33,26 @@ from allotment.observed.conditions import seconds_between
 from allotment.observed.retention import RetainedTenant
 from allotment.observed.status import (
     ClusterStatus,
+    DepartedTenant,
+    NodeUsage,
     TenantStatus,
     Transition,
     dump_status,
     parse_cluster_status,
+    parse_node_usage,
     parse_tenant_status,
 )
 from allotment.problems import OperationRefused
 from allotment.reports.cluster_page import RETAINED_TITLE, render_summary
 from allotment.services.log import Log
 from allotment.services.loop import FAILURE_REASONS, Loop, LoopTiming, repair_if_clone
-from allotment.services.reporter.observer import ClusterSession, LiveSourceFinder, Observer, without_history
+from allotment.services.reporter.observer import (
+    ClusterSession,
+    LiveSourceFinder,
+    Observer,
+    WrittenStatuses,
+    without_history,
+)
 from allotment.services.reporter.published_objects import PublishedBranch
 
 HEARTBEAT_SECONDS = 3600  # the status is written at least this often, even without a change
@@ -109,6 +120,7 @@ class Reporter(Loop):
         # summary.
         self._written_retained: list[RetainedTenant] | None = []
         self._written_cluster_status = ClusterStatus(session.cluster, "")
+        self._written_nodes = NodeUsage(session.cluster)
 
     @property
     def display_url(self) -> str:
@@ -268,23 +280,28 @@ class Reporter(Loop):
         self._foreign_reason = report.distrust_reason
         self._branch = report.branch
         if self._trusted_commit is None or self._trusted_commit != report.trusted_commit:
-            self._trusted_commit = report.trusted_commit
             self._resume_from(report)
+            self._trusted_commit = report.trusted_commit
 
     def _resume_from(self, report: StatusBranch) -> None:
         """Continue from the status on the branch. Every change since its last commit becomes a pending transition."""
-        self._written_statuses, self._written_cluster_status = {}, ClusterStatus(self._session.cluster, "")
+        written = WrittenStatuses({}, ClusterStatus(self._session.cluster, ""), NodeUsage(self._session.cluster))
+        tenants: dict[str, TenantStatus] = {}
         for path in report.branch.files if report.trusted_commit else ():
             try:
                 if (tenant := tenant_of(path)) is not None:
-                    self._written_statuses[tenant] = without_history(parse_tenant_status(report.branch.read(path)))
+                    tenants[tenant] = parse_tenant_status(report.branch.read(path))
                 elif path == CLUSTER:
-                    self._written_cluster_status = parse_cluster_status(report.branch.read(path))
+                    written = written._replace(cluster=parse_cluster_status(report.branch.read(path)))
+                elif path == NODES:
+                    written = written._replace(nodes=_without_history(parse_node_usage(report.branch.read(path))))
             except Malformed:
                 continue  # another version of the program wrote the file: the next commit replaces the file
+        self._written_statuses = {tenant: without_history(status) for tenant, status in tenants.items()}
+        self._written_cluster_status, self._written_nodes = written.cluster, written.nodes
         summary = report.branch.read(SUMMARY) if report.trusted_commit and SUMMARY in report.branch.files else b""
         self._written_retained = None if RETAINED_TITLE.encode() in summary else []
-        self._observer.resume(self._written_statuses, self._written_cluster_status)
+        self._observer.resume(written._replace(tenants=tenants))
         self._log_orphans()
 
     def _is_commit_due(self, status: ClusterStatus) -> bool:
@@ -305,6 +322,7 @@ class Reporter(Loop):
             or beats
             or retained
             or status.stocks != self._written_cluster_status.stocks
+            or self._observer.node_usage != self._written_nodes
             or self._observer.list_changed_tenants(self._written_statuses)
         )
 
@@ -327,7 +345,13 @@ class Reporter(Loop):
         branch = self._branch
         assert branch is not None
         changed = self._observer.list_changed_tenants(self._written_statuses)
-        data, removed_paths = self._build_files(status, changed)
+        removed_tenants = self._list_removed_tenants(changed)
+        departed = {each.tenant: each.commit for each in self._written_cluster_status.departed}
+        previous_commits = {tenant: departed.pop(tenant) for tenant in changed if tenant in departed}
+        departed |= dict.fromkeys(removed_tenants, self._trusted_commit or "")
+        status = msgspec.structs.replace(status, departed=tuple(starmap(DepartedTenant, sorted(departed.items()))))
+        data = self._build_files(status, changed, removed_tenants, previous_commits)
+        removed_paths = [tenant_path(name) for name in removed_tenants]
         files = {} if self._foreign_reason and not self._written_statuses else dict(branch.files)
         files |= {path: compute_blob_id(content) for path, content in data.items()}
         for path in removed_paths:
@@ -356,6 +380,7 @@ class Reporter(Loop):
         self._foreign_reason, self._written_cluster_status = "", status
         self._written_retained = self._retained_tenants()
         self._observer.mark_written(changed)
+        self._written_nodes = self._observer.node_usage
         self._written_statuses |= {tenant: self._observer.statuses[tenant] for tenant in changed}
         for path in removed_paths:
             for statuses in (self._written_statuses, self._observer.statuses):
@@ -375,39 +400,53 @@ class Reporter(Loop):
         cluster_tenants = self._published_branch.tenants | self._observer.statuses.keys()
         return [retained[name] for name in sorted(retained.keys() & cluster_tenants)]
 
-    def _build_files(self, status: ClusterStatus, changed: Sequence[str]) -> tuple[dict[str, bytes], list[str]]:
-        """Return the files to write, and the paths of the files to remove.
+    def _list_removed_tenants(self, changed: Sequence[str]) -> list[str]:
+        """Return the tenants to remove from the branch.
 
         If a tenant has nothing left in the cluster, one commit reports this, and a later commit removes the tenant's
         file.
         """
-        branch = self._branch
-        assert branch is not None
-        is_full = bool(self._foreign_reason) and not self._written_statuses
-        removed_tenants = [
+        return [
             name
             for name, tenant_status in self._observer.statuses.items()
             if _is_empty(tenant_status) and name not in changed
         ]
+
+    def _build_files(
+        self,
+        status: ClusterStatus,
+        changed: Sequence[str],
+        removed_tenants: Sequence[str],
+        previous_commits: Mapping[str, str],
+    ) -> dict[str, bytes]:
+        """Return the files to write. `previous_commits` have the previous versions of the files of returning tenants."""
+        is_full = bool(self._foreign_reason) and not self._written_statuses
         texts = {
             tenant_path(tenant): dump_status(
                 msgspec.structs.replace(
                     self._observer.statuses[tenant],
                     transitions=tuple(self._observer.pending_transitions.get(tenant, ())),
                     ended_usage=tuple(self._observer.pending_usage.get(tenant, ())),
-                    previous=self._trusted_commit or "",
+                    previous=previous_commits.get(tenant, self._trusted_commit or ""),
                 )
             )
             for tenant in (self._observer.statuses if is_full else changed)
         }
         texts[CLUSTER] = dump_status(status)
+        nodes = self._observer.node_usage
+        if is_full or nodes != self._written_nodes:
+            texts[NODES] = dump_status(msgspec.structs.replace(nodes, previous=self._trusted_commit or ""))
         statuses = [
             self._observer.statuses[tenant]
             for tenant in sorted(self._observer.statuses)
             if tenant not in removed_tenants
         ]
         texts[SUMMARY] = render_summary(status, statuses, self._retained_tenants())
-        return texts, [tenant_path(name) for name in removed_tenants]
+        return texts
+
+
+def _without_history(nodes: NodeUsage) -> NodeUsage:
+    return msgspec.structs.replace(nodes, ended_usage=(), previous="")
 
 
 def _is_empty(status: TenantStatus) -> bool:
