@@ -193,8 +193,12 @@ def test_a_failed_preparation_holds_up_nobody(cloud: Cloud) -> None:
         "the same tenant's other storage",
         60,
     )
-    grown = client.get("v1", "PersistentVolumeClaim", "loras", "t-film-house")
-    assert grown["spec"]["resources"]["requests"]["storage"] == "310Gi"
+
+    def grown() -> bool:
+        claim = client.get("v1", "PersistentVolumeClaim", "loras", "t-film-house")
+        return bool(claim["spec"]["resources"]["requests"]["storage"] == "310Gi")
+
+    eventually(grown, "another tenant's storage to grow", 60)
     cloud.all_synced()
 
 

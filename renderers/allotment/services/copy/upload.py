@@ -164,7 +164,7 @@ def _send(server: FileServer, copy: FileCopy, temporary: str, progress: Progress
             position.reach(start, is_sent=False)
             if start > last_start:
                 retries.reset()
-            last_start = start
+            last_start = max(last_start, start)
             pieces = _read_exactly(copy, start, position)
             server.write_file(temporary, pieces, copy.size - start, start)
             return
