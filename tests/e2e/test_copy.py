@@ -243,6 +243,15 @@ def test_an_upload_that_the_server_deletes_late_is_sent_again(
     assert progress.copied_files == 1
 
 
+def interrupt_upload(port: int, limit: int, source: Path, volume: Path) -> Path:
+    """Upload a file over a connection that is cut after some bytes, and return the only file of the volume: the part."""
+    with cutting(port, limit) as cutter, pytest.MonkeyPatch.context() as patch, pytest.raises(TransferError):
+        patch.setattr(transfer, "_ATTEMPTS", 1)
+        send(cutter.port, source, "/a.bin")
+    (partial,) = volume.iterdir()
+    return partial
+
+
 def test_another_content_does_not_continue_an_earlier_upload(
     port: int, volume: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,10 +268,7 @@ def test_another_content_does_not_continue_an_earlier_upload(
 def test_a_damaged_part_of_an_upload_is_sent_again(port: int, volume: Path, tmp_path: Path) -> None:
     source, data = tmp_path / "a.bin", os.urandom(30 * MEBI)
     source.write_bytes(data)
-    with cutting(port, 25 * MEBI) as cutter, pytest.MonkeyPatch.context() as patch, pytest.raises(TransferError):
-        patch.setattr(transfer, "_ATTEMPTS", 1)
-        send(cutter.port, source, "/a.bin")
-    (partial,) = volume.iterdir()
+    partial = interrupt_upload(port, 25 * MEBI, source, volume)
     with partial.open("r+b") as file:
         file.write(b"damage")
     send(port, source, "/a.bin")
@@ -303,10 +309,7 @@ def test_uploads_at_the_same_time_share_no_temporary_file(
 def test_a_part_that_another_upload_made_needless_is_deleted(port: int, volume: Path, tmp_path: Path) -> None:
     source, data = tmp_path / "a.bin", os.urandom(50 * MEBI)
     source.write_bytes(data)
-    with cutting(port, 40 * MEBI) as cutter, pytest.MonkeyPatch.context() as patch, pytest.raises(TransferError):
-        patch.setattr(transfer, "_ATTEMPTS", 1)
-        send(cutter.port, source, "/a.bin")
-    (partial,) = volume.iterdir()
+    partial = interrupt_upload(port, 40 * MEBI, source, volume)
     (volume / "a.bin").write_bytes(data)
     progress = send(port, source, "/a.bin")
     assert (progress.unchanged_files, progress.sent_bytes) == (1, 0)

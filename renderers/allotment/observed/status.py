@@ -267,8 +267,8 @@ class ClusterStatus(_StatusPart, frozen=True):
 
     If the cluster doesn't respond, `silent_since` is the time when its silence began, and `message` says that the
     status may be outdated. `cold_starts` are the last cold starts of each GPUSpec (`observed.cold_starts`). `gaps` are the
-    gaps in the observation that have ended since the previous commit of the branch. `departed` are the tenants whose files
-    were removed from the branch.
+    gaps in the observation that have ended since the previous commit of the branch. `departed` are the tenants without a
+    file on the branch, because nothing of them is left in the cluster.
     """
 
     cluster: str

@@ -61,7 +61,7 @@ def derive_node_usage(
 ) -> Usage:
     """Return the nodes of the NodePools, each from its creation, but not from before the recording began.
 
-    A node belongs to the pool of the first stock whose labels it has. It stays in the pool in which it was first observed.
+    A node belongs to the pool of the first stock with matching labels, and stays in it.
     """
     by_uid = {interval.uid: interval for interval in previous.usage}
     pools = [(each.pool_labels, each.pool) for each in sorted(placeholders, key=lambda each: each.stock) if each.pool]
