@@ -577,7 +577,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
             ]
         ),
         [
-            "error [reporter] ClusterRole allotment-reporter: doesn't grant list and watch of pods, poddisruptionbudgets.policy: their state is reported as unknown -> kubectl apply --kustomize argo/add-ons/allot-run (or allot-report) of this version"
+            "error [reporter] ClusterRole allotment-reporter: doesn't grant list and watch of pods, poddisruptionbudgets.policy: the reporter writes no status -> kubectl apply --kustomize argo/add-ons/allot-run (or allot-report) of this version"
         ],
     ),
 ]

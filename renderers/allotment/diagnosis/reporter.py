@@ -36,7 +36,7 @@ def check_reporter_role(looked: ClusterSnapshot, catalog: Catalog, cluster: Scop
     if lacking:
         advice = "kubectl apply --kustomize argo/add-ons/allot-run (or allot-report) of this version"
         yield error(
-            subject, f"doesn't grant list and watch of {', '.join(lacking)}: their state is reported as unknown", advice
+            subject, f"doesn't grant list and watch of {', '.join(lacking)}: the reporter writes no status", advice
         )
     else:
         yield ok(subject, "grants all permissions of the reporter")

@@ -83,10 +83,26 @@ def merge_ended(
 
     Leaves out the intervals that are already `recorded`.
     """
-    intervals = {_key(interval): interval for interval in (*derived, *observed)}
+    intervals = {_order(interval): interval for interval in (*derived, *observed)}
     for interval in recorded:
-        intervals.pop(_key(interval), None)
-    return tuple(sorted(intervals.values(), key=_order))
+        intervals.pop(_order(interval), None)
+    return tuple(intervals[key] for key in sorted(intervals))
+
+
+def restore_starts(
+    derived: Iterable[UsageInterval], observed: Iterable[UsageInterval], recorded: Iterable[UsageInterval]
+) -> tuple[UsageInterval, ...]:
+    """Return the current intervals, `derived` from the last status. Those that it lacks have their `observed` starts."""
+    starts = {_key(interval): interval for interval in observed}
+    recorded_keys = {_key(interval) for interval in recorded}
+    intervals = [each if _key(each) in recorded_keys else starts.get(_key(each), each) for each in derived]
+    return tuple(sorted(intervals, key=_order))
+
+
+def has_terminating_pod(pods: Iterable[Pod], usage: Iterable[UsageInterval]) -> bool:
+    """Return whether the passing of time may end an interval, because its pod is terminating."""
+    uids = {interval.uid for interval in usage}
+    return any(pod.terminating and pod.uid in uids for pod in pods)
 
 
 def _compare(
@@ -156,7 +172,7 @@ def _find_gpu_specs(live: UsageObjects) -> dict[str, str]:
 
     Each kind has its own watch, so a pod may arrive before its Deployment, or before the Deployment's new GPUSpec.
     """
-    deployments = {deployment.uid: deployment for deployment in live.deployments if deployment.instance}
+    deployments = {each.uid: each for each in live.deployments if each.instance and each.generation_observed}
     return {
         replica_set.uid: deployments[replica_set.owner].gpu_spec
         for replica_set in live.replica_sets

@@ -225,7 +225,8 @@ def test_an_interval_that_ends_while_the_cluster_is_silent_has_the_last_certain_
 
 def test_a_lost_answer_to_a_push_loses_no_interval(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The remote has the commit, but the reporter doesn't know this. The remote is away for a while then."""
-    bed.report(*numbered(1))
+    stock = placeholder("shared", 4, pool="l4", gpu="l4")
+    bed.report(*numbered(1), stock, live.node("a", gpu="l4"))
     push = Remote.push
 
     def push_and_fail(remote: Remote, *arguments: Any) -> bool:
@@ -235,7 +236,7 @@ def test_a_lost_answer_to_a_push_loses_no_interval(bed: Bed, tmp_path: Path, mon
 
     with monkeypatch.context() as patch:
         patch.setattr(Remote, "push", push_and_fail)
-        bed.report(*numbered(2))
+        bed.report(*numbered(2), stock, live.node("a", gpu="l4"))
     for number in (3, 4):
         bed.report(*numbered(number), seconds=100)
     (tmp_path / "away.git").rename(bed.remote)
@@ -247,6 +248,10 @@ def test_a_lost_answer_to_a_push_loses_no_interval(bed: Bed, tmp_path: Path, mon
         ("p-webui-3", "00:03", "03:22", ""),
     ]
     assert gaps(bed) == []
+    nodes = parse_node_usage((git(bed.remote, "show", f"{BRANCH}:nodes.yaml") + "\n").encode())
+    assert [(each.node, each.end_time[14:19], each.last_observed_at) for each in nodes.ended_usage] == [
+        ("a", "01:42", "")
+    ]
 
 
 def test_the_versions_of_a_tenant_that_left_and_returned_are_linked(bed: Bed) -> None:

@@ -67,7 +67,9 @@ def _open_locked(path: Path) -> int:
 
 
 def _read_or_write_name(handle: int) -> UploadName:
-    token = os.pread(handle, _TOKEN_LENGTH + 1, 0).decode("ascii", "replace")
+    token = ""
+    with suppress(OSError):
+        token = os.pread(handle, _TOKEN_LENGTH + 1, 0).decode("ascii", "replace")
     if len(token) == _TOKEN_LENGTH and set(token) <= _DIGITS:
         return UploadName(token, True)
     name = random_name()

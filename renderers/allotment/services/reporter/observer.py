@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -15,31 +15,23 @@ from allotment.branches.rendered_branches import live_source
 from allotment.observed import orphans
 from allotment.observed.cold_starts import find_cold_starts, select_newest
 from allotment.observed.edits import ManualEdit, with_edits, with_edits_of
-from allotment.observed.objects import Deployment, Node, ObservedObject, Pod
+from allotment.observed.objects import Deployment, ObservedObject, Pod
 from allotment.observed.status import (
     ClusterStatus,
     ColdStart,
     NodeUsage,
     TenantStatus,
     Transition,
-    UsageInterval,
 )
 from allotment.observed.stocks import derive_stocks
 from allotment.observed.tenants import PartSources, TenantObjects, derive_tenant_status, is_time_dependent
-from allotment.observed.usage import derive_node_usage, merge_ended
+from allotment.observed.usage import has_terminating_pod
 from allotment.services.reporter.edit_detection import EditDetector, detect_edits_or_none
-from allotment.services.reporter.observation_gaps import (
-    SILENT_SECONDS,
-    GapFinder,
-    WatchState,
-    measure_silence,
-    subtract_seconds,
-)
+from allotment.services.reporter.observation_gaps import SILENT_SECONDS, WatchState, measure_silence, subtract_seconds
 from allotment.services.reporter.published_objects import PublishedBranch
+from allotment.services.reporter.usage_recorder import MAX_PENDING, UsageRecorder
 
-T = TypeVar("T")
 _DELETION_STEPS = {word.MARKED_FOR_DELETION, word.UNPROTECTED}
-MAX_TRANSITIONS = 5_000  # changes of a kind that the observer stores for a tenant while nothing can be pushed
 
 
 class ObjectStore(Protocol):
@@ -112,9 +104,8 @@ class Observer:
     """Derives the current statuses of a cluster.
 
     - `statuses` has the status of each tenant.
-    - `pending_transitions` has the changes of state of each tenant that no commit contains yet, and `pending_usage` has the
-      intervals of use that have ended.
-    - `node_usage` has the nodes of the cluster, and those that have ended and that no commit contains yet.
+    - `pending_transitions` has the changes of state of each tenant that no commit contains yet.
+    - `usage` has the usage that no commit contains yet.
     - `orphans` maps a tenant to the removed resources that are still in the cluster.
     - `recent_cold_starts` are the last cold starts of each GPUSpec.
     """
@@ -132,27 +123,21 @@ class Observer:
         self._edit_detector = EditDetector(branch)
         self._deletion_marks: dict[str, str] = {}  # by tenant: the time of the newest mark
         self.statuses: dict[str, TenantStatus] = {}
-        self._gaps = GapFinder(seeing.watches)
+        self.usage = UsageRecorder(seeing.cluster, seeing.watches)
         self.pending_transitions: dict[str, list[Transition]] = defaultdict(list)
-        self.pending_usage: dict[str, list[UsageInterval]] = defaultdict(list)
-        self.node_usage = NodeUsage(seeing.cluster)
         self.orphans: dict[str, list[orphans.Orphan]] = {}
         self.recent_cold_starts: tuple[ColdStart, ...] = ()
 
     def resume(self, written: WrittenStatuses) -> None:
         """Continue from the written statuses. Every change since they were written becomes a pending transition.
 
-        This process may have observed the cluster since then. An interval of use that it saw end has its exact end, unless
-        the status branch already has it.
+        The usage keeps the times that this process has observed since then.
         """
-        remembered = {tenant: list(intervals) for tenant, intervals in self.pending_usage.items()}
-        self.node_usage = written.nodes
+        self.usage.begin_resume(written.cluster, written.nodes, self.statuses)
         self.recent_cold_starts = select_newest((*written.cluster.cold_starts, *self.recent_cold_starts))
         self.statuses = {tenant: without_history(status) for tenant, status in written.tenants.items()}
-        self._gaps.resume(written.cluster.observed_at)
         for collection in (
             self.pending_transitions,
-            self.pending_usage,
             self.orphans,
             self._published_objects,
             self._time_dependent_tenants,
@@ -166,11 +151,13 @@ class Observer:
         self._unobserved_owners |= owners
         self._observe_tenants(owners)
         self._unobserved_owners.clear()
-        for tenant, intervals in remembered.items():
-            status = written.tenants.get(tenant)
-            recorded = status.ended_usage if status is not None else ()
-            if merged := merge_ended(self.pending_usage.get(tenant, ()), intervals, recorded):
-                self.pending_usage[tenant] = list(merged)
+        self.usage.finish_resume(written.tenants, written.nodes, self.statuses)
+
+    def forget_pending(self) -> None:
+        """Forget the changes that no commit contains, because another replica reports the cluster."""
+        self.pending_transitions.clear()
+        self.statuses = {}
+        self.usage.forget()
 
     def observe_changes(self) -> None:
         """Observe the tenants that may have changed since the last call. After an error, the next call repeats it."""
@@ -204,15 +191,13 @@ class Observer:
 
     def mark_written(self, tenants: Iterable[str]) -> None:
         """Record that the pending changes of these tenants and the pending gaps are written."""
-        self._gaps.pending.clear()
-        self.node_usage = msgspec.structs.replace(self.node_usage, ended_usage=())
+        self.usage.mark_written(tenants)
         for tenant in tenants:
             self.pending_transitions.pop(tenant, None)
-            self.pending_usage.pop(tenant, None)
 
     def list_changed_tenants(self, written_statuses: Mapping[str, TenantStatus]) -> list[str]:
         """Return the tenants with pending changes or with a status that differs from the written status, sorted."""
-        pending = self.pending_transitions.keys() | self.pending_usage.keys()
+        pending = self.pending_transitions.keys() | self.usage.pending.keys()
         return sorted(
             tenant
             for tenant, status in self.statuses.items()
@@ -244,7 +229,7 @@ class Observer:
         )
         now, silence = self._session.read_clock(), self.measure_silence()
         if silence <= SILENT_SECONDS:
-            gaps = tuple(self._gaps.pending)
+            gaps = tuple(self.usage.gaps.pending)
             return ClusterStatus(name, now, reported_stocks, cold_starts=self.recent_cold_starts, gaps=gaps)
         since = previous.silent_since or subtract_seconds(now, silence)
         words = f"{name} has not answered since {since}: this status may be outdated"
@@ -255,60 +240,55 @@ class Observer:
             since,
             words,
             cold_starts=self.recent_cold_starts,
-            gaps=tuple(self._gaps.pending),
+            gaps=tuple(self.usage.gaps.pending),
         )
 
     def _observe_tenants(self, tenants: set[str]) -> None:
-        now, cluster = self._session.read_clock(), self._session.cluster
-        last_observed_at = self._gaps.find_gap(now)
-        if self._session.stock_owner in tenants:
-            self._observe_nodes(now, last_observed_at)
-        for tenant in sorted(tenants - {self._session.stock_owner}):
-            live, previous = TenantObjects.from_objects(self._session.store.objects(tenant)), self.statuses.get(tenant)
-            if previous is None and not live.has_labelled_objects:
-                continue
-            sources = self._sources.find_sources(tenant, live, previous)
-            published = self._branch.find_published(tenant)
-            status = derive_tenant_status(
-                tenant,
-                cluster,
-                live,
-                previous=previous,
-                now=now,
-                sources=sources,
-                published=published,
-                last_observed_at=last_observed_at,
-            )
-            edits = detect_edits_or_none(self._edit_detector, status, previous, live.whole_objects, published, now)
-            status = with_edits_of(status, previous) if edits is None else with_edits(status, edits)
-            _add_pending(self.pending_transitions, tenant, status.transitions)
-            _add_pending(self.pending_usage, tenant, status.ended_usage)
-            if cold := list(find_cold_starts(previous, status)):
-                self.recent_cold_starts = select_newest((*self.recent_cold_starts, *cold))
-            self.statuses[tenant] = without_history(status)
-            self._deletion_marks[tenant] = _find_newest_deletion_mark(status)
-            is_unsettled = is_time_dependent(status) or (
-                published is not None and orphans.needs_newer_branch(live.rendered_objects, published)
-            )
-            (self._time_dependent_tenants.add if is_unsettled else self._time_dependent_tenants.discard)(tenant)
-            self._remember_published(tenant, status, published)
+        now = self._session.read_clock()
+        last_observed_at = self.usage.gaps.find_gap(now)
+        try:
+            if self._session.stock_owner in tenants:
+                self.usage.observe_nodes(self._session.store.objects(self._session.stock_owner), now, last_observed_at)
+            for tenant in sorted(tenants - {self._session.stock_owner}):
+                self._observe_tenant(tenant, now, last_observed_at)
+        except BaseException:
+            self.usage.gaps.keep_open(last_observed_at)
+            raise
 
-    def _observe_nodes(self, now: str, last_observed_at: str) -> None:
-        objects = self._session.store.objects(self._session.stock_owner)
-        usage = derive_node_usage(
-            [live_object for live_object in objects if isinstance(live_object, Node)],
-            [live_object for live_object in objects if isinstance(live_object, Deployment)],
-            self.node_usage,
-            now,
-            last_observed_at,
+    def _observe_tenant(self, tenant: str, now: str, last_observed_at: str) -> None:
+        cluster = self._session.cluster
+        live, previous = TenantObjects.from_objects(self._session.store.objects(tenant)), self.statuses.get(tenant)
+        if previous is None and not live.has_labelled_objects:
+            return
+        sources = self._sources.find_sources(tenant, live, previous)
+        published = self._branch.find_published(tenant)
+        status = derive_tenant_status(
+            tenant,
+            cluster,
+            live,
+            previous=previous,
+            now=now,
+            sources=sources,
+            published=published,
+            last_observed_at=last_observed_at,
         )
-        ended_usage = (*self.node_usage.ended_usage, *usage.ended)
-        self.node_usage = msgspec.structs.replace(
-            self.node_usage,
-            since=self.node_usage.since or now,
-            usage=usage.current,
-            ended_usage=ended_usage[:MAX_TRANSITIONS],
+        edits = detect_edits_or_none(self._edit_detector, status, previous, live.whole_objects, published, now)
+        status = with_edits_of(status, previous) if edits is None else with_edits(status, edits)
+        if status.transitions:
+            transitions = self.pending_transitions[tenant]
+            transitions += status.transitions[: max(0, MAX_PENDING - len(transitions))]
+        self.usage.add(tenant, status.ended_usage)
+        if cold := list(find_cold_starts(previous, status)):
+            self.recent_cold_starts = select_newest((*self.recent_cold_starts, *cold))
+        self.statuses[tenant] = without_history(status)
+        self._deletion_marks[tenant] = _find_newest_deletion_mark(status)
+        is_unsettled = (
+            is_time_dependent(status)
+            or has_terminating_pod(live.pods, status.usage)
+            or (published is not None and orphans.needs_newer_branch(live.rendered_objects, published))
         )
+        (self._time_dependent_tenants.add if is_unsettled else self._time_dependent_tenants.discard)(tenant)
+        self._remember_published(tenant, status, published)
 
     def _remember_published(
         self, tenant: str, status: TenantStatus, published: orphans.PublishedObjects | None
@@ -347,9 +327,3 @@ def _find_newest_deletion_mark(status: TenantStatus) -> str:
 def without_history(status: TenantStatus) -> TenantStatus:
     """Return a status without its transitions, its ended usage and the commit of the previous version."""
     return msgspec.structs.replace(status, transitions=(), ended_usage=(), previous="")
-
-
-def _add_pending(pending: dict[str, list[T]], tenant: str, changes: Sequence[T]) -> None:
-    """Add changes of a tenant to the pending changes, up to MAX_TRANSITIONS."""
-    if changes:
-        pending[tenant] += changes[: max(0, MAX_TRANSITIONS - len(pending[tenant]))]

@@ -54,6 +54,7 @@ from allotment.services.reporter.observer import (
     without_history,
 )
 from allotment.services.reporter.published_objects import PublishedBranch
+from allotment.services.reporter.usage_recorder import without_ended_nodes
 
 HEARTBEAT_SECONDS = 3600  # the status is written at least this often, even without a change
 DELETION_MARK_SECONDS = 10  # while a volume is marked for deletion, the shortest time between two unchanged statuses
@@ -170,6 +171,7 @@ class Reporter(Loop):
     def on_leadership_lost(self) -> None:
         """Forget the branch: before this replica leads again, other replicas may write commits."""
         self._branch, self._trusted_commit = None, None
+        self._observer.forget_pending()
         self._metrics.clear_observations()
 
     def repair_clone(self, errors: Sequence[str]) -> CloneDamage | None:
@@ -294,11 +296,11 @@ class Reporter(Loop):
                 elif path == CLUSTER:
                     written = written._replace(cluster=parse_cluster_status(report.branch.read(path)))
                 elif path == NODES:
-                    written = written._replace(nodes=_without_history(parse_node_usage(report.branch.read(path))))
+                    written = written._replace(nodes=parse_node_usage(report.branch.read(path)))
             except Malformed:
                 continue  # another version of the program wrote the file: the next commit replaces the file
         self._written_statuses = {tenant: without_history(status) for tenant, status in tenants.items()}
-        self._written_cluster_status, self._written_nodes = written.cluster, written.nodes
+        self._written_cluster_status, self._written_nodes = written.cluster, without_ended_nodes(written.nodes)
         summary = report.branch.read(SUMMARY) if report.trusted_commit and SUMMARY in report.branch.files else b""
         self._written_retained = None if RETAINED_TITLE.encode() in summary else []
         self._observer.resume(written._replace(tenants=tenants))
@@ -322,7 +324,7 @@ class Reporter(Loop):
             or beats
             or retained
             or status.stocks != self._written_cluster_status.stocks
-            or self._observer.node_usage != self._written_nodes
+            or self._observer.usage.nodes != self._written_nodes
             or self._observer.list_changed_tenants(self._written_statuses)
         )
 
@@ -347,7 +349,10 @@ class Reporter(Loop):
         changed = self._observer.list_changed_tenants(self._written_statuses)
         removed_tenants = self._list_removed_tenants(changed)
         departed = {each.tenant: each.commit for each in self._written_cluster_status.departed}
-        previous_commits = {tenant: departed.pop(tenant) for tenant in changed if tenant in departed}
+        previous_commits = {
+            tenant: departed.pop(tenant, (self._trusted_commit or "") if tenant_path(tenant) in branch.files else "")
+            for tenant in changed
+        }
         departed |= dict.fromkeys(removed_tenants, self._trusted_commit or "")
         status = msgspec.structs.replace(status, departed=tuple(starmap(DepartedTenant, sorted(departed.items()))))
         data = self._build_files(status, changed, removed_tenants, previous_commits)
@@ -380,7 +385,7 @@ class Reporter(Loop):
         self._foreign_reason, self._written_cluster_status = "", status
         self._written_retained = self._retained_tenants()
         self._observer.mark_written(changed)
-        self._written_nodes = self._observer.node_usage
+        self._written_nodes = self._observer.usage.nodes
         self._written_statuses |= {tenant: self._observer.statuses[tenant] for tenant in changed}
         for path in removed_paths:
             for statuses in (self._written_statuses, self._observer.statuses):
@@ -419,21 +424,21 @@ class Reporter(Loop):
         removed_tenants: Sequence[str],
         previous_commits: Mapping[str, str],
     ) -> dict[str, bytes]:
-        """Return the files to write. `previous_commits` have the previous versions of the files of returning tenants."""
+        """Return the files to write. `previous_commits` have the previous versions of the files of the changed tenants."""
         is_full = bool(self._foreign_reason) and not self._written_statuses
         texts = {
             tenant_path(tenant): dump_status(
                 msgspec.structs.replace(
                     self._observer.statuses[tenant],
                     transitions=tuple(self._observer.pending_transitions.get(tenant, ())),
-                    ended_usage=tuple(self._observer.pending_usage.get(tenant, ())),
-                    previous=previous_commits.get(tenant, self._trusted_commit or ""),
+                    ended_usage=tuple(self._observer.usage.pending.get(tenant, ())),
+                    previous=previous_commits.get(tenant, ""),
                 )
             )
             for tenant in (self._observer.statuses if is_full else changed)
         }
         texts[CLUSTER] = dump_status(status)
-        nodes = self._observer.node_usage
+        nodes = self._observer.usage.nodes
         if is_full or nodes != self._written_nodes:
             texts[NODES] = dump_status(msgspec.structs.replace(nodes, previous=self._trusted_commit or ""))
         statuses = [
@@ -443,10 +448,6 @@ class Reporter(Loop):
         ]
         texts[SUMMARY] = render_summary(status, statuses, self._retained_tenants())
         return texts
-
-
-def _without_history(nodes: NodeUsage) -> NodeUsage:
-    return msgspec.structs.replace(nodes, ended_usage=(), previous="")
 
 
 def _is_empty(status: TenantStatus) -> bool:
