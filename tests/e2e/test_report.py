@@ -17,8 +17,8 @@ from allotment.observed.status import (
     TenantStatus,
     Transition,
     UsageInterval,
+    parse_capacity_usage,
     parse_cluster_status,
-    parse_node_usage,
     parse_tenant_status,
 )
 from tests.controlplane.client import Object
@@ -128,7 +128,7 @@ def test_one_merge_brings_an_instance_to_running_and_the_branch_shows_how(report
     node = pod["spec"]["nodeName"]
     assert (interval.kind, interval.uid, interval.gpu_spec) == ("GPUInstance", pod["metadata"]["uid"], "l4-quarter")
     assert (interval.start_time, interval.end_time, interval.node) == (scheduled_at(pod), "", node)
-    pools = {each.node: each for each in parse_node_usage(file(cloud, "nodes.yaml")).usage}
+    pools = {each.node: each for each in parse_capacity_usage(file(cloud, "capacity.yaml")).usage}
     live_node = cloud.clusters["eu-1"].client.get("v1", "Node", node)
     assert (pools[node].kind, pools[node].uid) == ("NodePool", live_node["metadata"]["uid"])
     assert cloud.root.joinpath("clusters/eu-1/node-pools", f"{pools[node].name}.yaml").exists()

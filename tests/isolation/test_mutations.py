@@ -45,6 +45,10 @@ FREE = {
             f"PersistentVolumeClaim metadata.labels.bill.allotment.dev/{key}"
             for key in ("cost-center", "film", "project")
         ),
+        *(
+            f"{kind} metadata.labels.allotment.dev/storage-spec"
+            for kind in ("ObjectBucketClaim", "PersistentVolumeClaim", "VolumeSnapshot")
+        ),
         "Job metadata.annotations.allotment.dev/log",
     },
     "how many run now, up to what is declared": {"Deployment spec.replicas"},

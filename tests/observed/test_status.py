@@ -21,7 +21,6 @@ from allotment.observed.status import (
     Condition,
     ImplausibleStatus,
     Instance,
-    ObservationGap,
     Preparation,
     Snapshot,
     Stock,
@@ -47,9 +46,8 @@ def test_a_tenants_status_is_read_back() -> None:
 @given(st.text(), st.integers(0, 10**9))
 def test_a_clusters_status_is_read_back(text: str, number: int) -> None:
     cold = (ColdStart("b", text, "2026-11-21T09:00:00Z", number % 99),)
-    gap = ObservationGap("2026-11-21T09:00:00Z", "2026-11-21T09:30:00Z")
     stock = Stock(name="a", gpu_spec="b", count=number, held_units=0, free=0, ready=0, tenant="", node_pool=text)
-    status = ClusterStatus("eu-1", "2026-11-21T10:00:00Z", (stock,), message=text, cold_starts=cold, gaps=(gap,))
+    status = ClusterStatus("eu-1", "2026-11-21T10:00:00Z", (stock,), message=text, cold_starts=cold)
     assert parse_cluster_status(dump_status(status)) == status
 
 

@@ -12,16 +12,17 @@ from tests.observed.test_stocks import placeholder
 
 from allotment.observed.objects import Deployment, Node
 from allotment.observed.status import (
+    CapacityUsage,
     ImplausibleStatus,
-    NodeUsage,
+    ObservationGap,
     TenantStatus,
     UsageInterval,
     dump_status,
-    parse_node_usage,
+    parse_capacity_usage,
     parse_tenant_status,
 )
 from allotment.observed.tenants import TenantObjects, derive_tenant_status
-from allotment.observed.usage import Usage, derive_node_usage, merge_ended
+from allotment.observed.usage import Usage, derive_capacity_usage, merge_ended
 
 AT = live.AT.format
 Objects = tuple[dict[str, Any], ...]
@@ -211,16 +212,18 @@ STOCKS = placeholder("shared", 4, pool="l4", gpu="l4"), placeholder("kite", 2, "
 
 
 def see_nodes(
-    *objects: dict[str, Any], before: NodeUsage | None = None, now: int = 10, last_observed_at: str = ""
+    *objects: dict[str, Any], before: CapacityUsage | None = None, now: int = 10, last_observed_at: str = ""
 ) -> Usage:
+    """Return the usage of the nodes."""
     live_objects = live.seen(*objects)
-    return derive_node_usage(
+    usage = derive_capacity_usage(
         [each for each in live_objects if isinstance(each, Node)],
         [each for each in live_objects if isinstance(each, Deployment)],
-        before or NodeUsage("eu-1"),
+        before or CapacityUsage("eu-1"),
         AT(now),
         last_observed_at,
     )
+    return Usage(*(tuple(each for each in intervals if each.kind == "NodePool") for intervals in usage))
 
 
 def node_interval(name: str, start: int) -> UsageInterval:
@@ -230,34 +233,90 @@ def node_interval(name: str, start: int) -> UsageInterval:
 def test_a_node_counts_from_its_creation_until_it_is_gone() -> None:
     first = see_nodes(*STOCKS, live.node("a", gpu="l4", zone="b"), live.node("cpu"), live.node("t4", gpu="t4"))
     assert first.current == (node_interval("a", 10),), "nothing was recorded before"
-    before = NodeUsage("eu-1", AT(10), first.current)
+    before = CapacityUsage("eu-1", AT(10), first.current)
     more = see_nodes(*STOCKS, live.node("a", gpu="l4"), live.node("b", created=14, gpu="l4"), before=before, now=15)
     assert more == Usage((node_interval("a", 10), node_interval("b", 14)), ())
     gone = see_nodes(
-        *STOCKS, live.node("b", created=14, gpu="l4"), before=NodeUsage("eu-1", AT(10), more.current), now=20
+        *STOCKS, live.node("b", created=14, gpu="l4"), before=CapacityUsage("eu-1", AT(10), more.current), now=20
     )
     assert gone == Usage((node_interval("b", 14),), (node_interval("a", 10).end(AT(20)),))
 
 
 def test_a_node_stays_in_its_pool_when_the_stock_is_gone() -> None:
-    before = NodeUsage("eu-1", AT(10), see_nodes(*STOCKS, live.node("a", gpu="l4")).current)
+    before = CapacityUsage("eu-1", AT(10), see_nodes(*STOCKS, live.node("a", gpu="l4")).current)
     assert see_nodes(live.node("a", gpu="l4"), before=before, now=20) == Usage((node_interval("a", 10),), ())
-    assert see_nodes(live.node("b", gpu="l4"), before=NodeUsage("eu-1", AT(10))) == Usage((), ())
+    assert see_nodes(live.node("b", gpu="l4"), before=CapacityUsage("eu-1", AT(10))) == Usage((), ())
     assert see_nodes(placeholder("none", 1, pool="l4"), live.node("b", gpu="l4")) == Usage((), ())
 
 
 def test_the_end_of_a_node_that_nobody_observed_has_the_last_certain_time() -> None:
-    before = NodeUsage("eu-1", AT(10), see_nodes(*STOCKS, live.node("a", gpu="l4")).current)
+    before = CapacityUsage("eu-1", AT(10), see_nodes(*STOCKS, live.node("a", gpu="l4")).current)
     gone = see_nodes(*STOCKS, before=before, now=50, last_observed_at=AT(12))
     assert gone.ended == (node_interval("a", 10).end(AT(50), AT(12)),)
 
 
-def test_the_nodes_are_read_back() -> None:
+def see_stocks(*objects: dict[str, Any], before: CapacityUsage | None = None, now: int = 10) -> Usage:
+    placeholders = [each for each in live.seen(*objects) if isinstance(each, Deployment)]
+    return derive_capacity_usage([], placeholders, before or CapacityUsage("eu-1"), AT(now))
+
+
+def stock_interval(name: str, units: int, start: int, tenant: str = "") -> UsageInterval:
+    uid, spec = f"d-{name}", "l4-quarter"
+    return UsageInterval("Stock", name, uid, AT(start), gpu_spec=spec, units=units, tenant=tenant)
+
+
+def test_a_stock_has_its_units_until_it_has_others() -> None:
+    first = see_stocks(*STOCKS)
+    assert first.current == (stock_interval("kite", 2, 10, "kite"), stock_interval("shared", 4, 10))
+    before = CapacityUsage("eu-1", AT(10), first.current)
+    changed = see_stocks(STOCKS[0], placeholder("kite", 3, "kite", pool="l4", gpu="l4"), before=before, now=20)
+    assert changed.current == (stock_interval("kite", 3, 20, "kite"), stock_interval("shared", 4, 10))
+    assert changed.ended == (stock_interval("kite", 2, 10, "kite").end(AT(20)),)
+    shared = see_stocks(STOCKS[0], placeholder("kite", 2, pool="l4", gpu="l4"), before=before, now=20)
+    assert [each.tenant for each in shared.current] == ["", ""]
+    assert shared.ended == (stock_interval("kite", 2, 10, "kite").end(AT(20)),)
+
+
+def with_labels(live_object: dict[str, Any], **labels: str) -> dict[str, Any]:
+    """Return a live object with labels that Allotment writes, by short keys."""
+    keys = {"spec": "allotment.dev/storage-spec", "team": "bill.allotment.dev/team", "film": "bill.allotment.dev/film"}
+    more = {keys[key]: value for key, value in labels.items()}
+    metadata = live_object["metadata"]
+    return {**live_object, "metadata": {**metadata, "labels": {**metadata["labels"], **more}}}
+
+
+@pytest.mark.parametrize(
+    "live_object",
+    [live.claim(), live.bucket(phase="Bound"), live.snapshot(readyToUse=True, restoreSize="20Gi")],
+    ids=["claim", "bucket", "snapshot"],
+)
+def test_another_label_or_spec_begins_another_interval(live_object: dict[str, Any]) -> None:
+    begun = see(with_labels(live_object, spec="fast", team="art", film="up"))
+    (interval,) = begun.usage
+    assert (interval.storage_spec, interval.labels) == ("fast", {"film": "up", "team": "art"})
+    assert see(with_labels(live_object, spec="fast", film="up", team="art"), before=begun, now=20).usage == begun.usage
+    moved = see(with_labels(live_object, spec="fast", team="sound"), before=begun, now=20)
+    assert moved.ended_usage == (interval.end(AT(20)),)
+    assert [(each.labels, each.start_time, each.size) for each in moved.usage] == [
+        ({"team": "sound"}, AT(20), interval.size)
+    ]
+    assert parse_tenant_status(dump_status(moved)) == moved
+
+
+def test_a_pod_has_the_labels_of_its_instance() -> None:
+    begun = see(*RUNNING, with_labels(pod(), team="art"))
+    assert [each.labels for each in begun.usage] == [{"team": "art"}]
+    assert see(*RUNNING, with_labels(pod(), team="art"), before=begun, now=20).usage == begun.usage
+
+
+def test_the_capacity_is_read_back() -> None:
     interval = node_interval("a", 10)
-    usage = NodeUsage("eu-1", AT(10), (interval,), (interval.end(AT(20), AT(12)),), "c0ffee")
-    assert parse_node_usage(dump_status(usage)) == usage
+    stock = stock_interval("shared", 4, 10, "kite")
+    gap = ObservationGap(AT(1), AT(9))
+    usage = CapacityUsage("eu-1", AT(10), (interval, stock), (interval.end(AT(20), AT(12)),), (gap,), "c0ffee")
+    assert parse_capacity_usage(dump_status(usage)) == usage
     with pytest.raises(ImplausibleStatus, match="isn't RFC 3339"):
-        parse_node_usage(dump_status(NodeUsage("eu-1", "yesterday")))
+        parse_capacity_usage(dump_status(CapacityUsage("eu-1", "yesterday")))
 
 
 def test_what_was_observed_since_the_last_status_has_its_exact_end() -> None:

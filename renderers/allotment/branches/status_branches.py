@@ -17,7 +17,7 @@ from allotment.branches.branch import Branch
 from allotment.manifests.names import status_branch
 from allotment.problems import OperationRefused
 
-SUMMARY, CLUSTER, NODES = "summary.md", "stocks.yaml", "nodes.yaml"
+SUMMARY, CLUSTER, CAPACITY = "summary.md", "stocks.yaml", "capacity.yaml"
 _TENANTS_FOLDER = "tenants/"
 
 

@@ -20,6 +20,7 @@ class Pod(NamedTuple):
     - `run_seconds` is the duration of the container's last run.
     - `startup_seconds` is the time that the container has to answer its startup probe; 0 without a startup probe.
     - `terminated_at` is the time when the eviction of the pod began, or when the container ended, whichever is later.
+    - `bill_labels` are the labels of the declaration, for cost allocation, as in the other objects.
     - `node_lost` means that the pod's node doesn't respond.
     - `has_unhealthy_device` means that one of the pod's devices has failed.
     """
@@ -32,6 +33,7 @@ class Pod(NamedTuple):
     storage: str
     stock: str
     role: str
+    bill_labels: tuple[tuple[str, str], ...]
     created: str
     terminating: bool
     deletion_time: str
@@ -142,6 +144,8 @@ class VolumeClaim(NamedTuple):
     name: str
     tenant: str
     storage: str
+    storage_spec: str
+    bill_labels: tuple[tuple[str, str], ...]
     blob: str
     created: str
     terminating: bool
@@ -160,6 +164,8 @@ class BucketClaim(NamedTuple):
     name: str
     tenant: str
     storage: str
+    storage_spec: str
+    bill_labels: tuple[tuple[str, str], ...]
     blob: str
     created: str
     phase: str
@@ -179,6 +185,8 @@ class VolumeSnapshot(NamedTuple):
     name: str
     tenant: str
     snapshot: str
+    storage_spec: str
+    bill_labels: tuple[tuple[str, str], ...]
     blob: str
     created: str
     terminating: bool

@@ -170,12 +170,16 @@ class Transition(_StatusPart, frozen=True):
 
 
 class UsageInterval(_StatusPart, frozen=True):
-    """The time in which a live object uses a unit or a size, or in which a node exists (`observed.usage`).
+    """The time in which a live object uses a unit or a size, or in which capacity exists (`observed.usage`).
 
-    `kind` and `name` identify the instance, storage or snapshot, and `uid` the pod, the claim or the VolumeSnapshot. A pod
-    uses a unit of `gpu_spec` on its `node`; the others use `size`, a quantity. For a node, they identify its NodePool, the
-    Node and its name. `end_time` is empty while the use continues. If nobody observed the cluster when the use ended,
-    `last_observed_at` is the last time at which it was certain.
+    - `kind` and `name` identify the instance, storage or snapshot, and `uid` the pod, the claim or the VolumeSnapshot. A
+      pod uses a unit of `gpu_spec` on its `node`; the others use `size`, a quantity, of `storage_spec`. `labels` are the
+      labels of the declaration.
+    - For a node, `kind` and `name` identify its NodePool, `uid` the Node, and `node` its name.
+    - For a stock, `uid` identifies its Deployment of placeholders. The stock has `units` of `gpu_spec`, and is reserved for
+      `tenant`, if this is not empty.
+    - `end_time` is empty while the use continues. If nobody observed the cluster when the use ended, `last_observed_at` is
+      the last time at which it was certain.
     """
 
     kind: str
@@ -187,6 +191,10 @@ class UsageInterval(_StatusPart, frozen=True):
     gpu_spec: str = ""
     size: str = ""
     node: str = ""
+    storage_spec: str = ""
+    units: int = 0
+    tenant: str = ""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
 
     def end(self, end_time: str, last_observed_at: str = "") -> UsageInterval:
         """Return this interval with its end."""
@@ -266,9 +274,8 @@ class ClusterStatus(_StatusPart, frozen=True):
     """The stocks of one cluster, and the time of its last observation.
 
     If the cluster doesn't respond, `silent_since` is the time when its silence began, and `message` says that the
-    status may be outdated. `cold_starts` are the last cold starts of each GPUSpec (`observed.cold_starts`). `gaps` are the
-    gaps in the observation that have ended since the previous commit of the branch. `departed` are the tenants without a
-    file on the branch, because nothing of them is left in the cluster.
+    status may be outdated. `cold_starts` are the last cold starts of each GPUSpec (`observed.cold_starts`). `departed` are
+    the tenants without a file on the branch, because nothing of them is left in the cluster.
     """
 
     cluster: str
@@ -277,20 +284,21 @@ class ClusterStatus(_StatusPart, frozen=True):
     silent_since: str = ""
     message: str = ""
     cold_starts: tuple[ColdStart, ...] = ()
-    gaps: tuple[ObservationGap, ...] = ()
     departed: tuple[DepartedTenant, ...] = ()
 
 
-class NodeUsage(_StatusPart, frozen=True):
-    """The nodes of a cluster's NodePools. `usage`, `ended_usage` and `previous` are as in a TenantStatus.
+class CapacityUsage(_StatusPart, frozen=True):
+    """The stocks of a cluster and the nodes of its NodePools. `usage`, `ended_usage` and `previous` are as in a TenantStatus.
 
-    `since` is the time when the first reporter began to record nodes.
+    `since` is the time when the first reporter began to record. `gaps` are the gaps in the observation that have ended since
+    the previous version of this file.
     """
 
     cluster: str
     since: str = ""
     usage: tuple[UsageInterval, ...] = ()
     ended_usage: tuple[UsageInterval, ...] = ()
+    gaps: tuple[ObservationGap, ...] = ()
     previous: str = ""
 
 
@@ -303,7 +311,7 @@ def parse_time(text: str) -> datetime.datetime | None:
     return moment if moment.tzinfo is not None else None
 
 
-def dump_status(status: TenantStatus | ClusterStatus | NodeUsage) -> bytes:
+def dump_status(status: TenantStatus | ClusterStatus | CapacityUsage) -> bytes:
     """Return a status as the content of its file."""
     content = msgspec.to_builtins(status, builtin_types=())
     name = content.pop("tenant", status.cluster)
@@ -344,12 +352,12 @@ def parse_cluster_status(data: bytes) -> ClusterStatus:
     return status
 
 
-def parse_node_usage(data: bytes) -> NodeUsage:
-    """Return the nodes of a cluster from their file.
+def parse_capacity_usage(data: bytes) -> CapacityUsage:
+    """Return the stocks and nodes of a cluster from their file.
 
     Raises Malformed if the file is invalid, and ImplausibleStatus if no reporter could have written it.
     """
-    usage = _parse_status(data, NodeUsage, "cluster")
+    usage = _parse_status(data, CapacityUsage, "cluster")
     _check_times(usage)
     return usage
 
@@ -375,7 +383,7 @@ def _check_times(part: _StatusPart) -> None:
 @functools.cache
 def _list_time_fields(kind: type[_StatusPart]) -> tuple[str, ...]:
     """Return the fields of a part that are times, or that may contain parts."""
-    plain = str, int, bool, tuple[str, ...]
+    plain = str, int, bool, tuple[str, ...], dict[str, str]
     fields = msgspec.structs.fields(kind)
     return tuple(field.name for field in fields if field.name in TIME_FIELDS or field.type not in plain)
 

@@ -1,22 +1,23 @@
-"""Derives the usage of tenants and the nodes of a cluster, with their times.
+"""Derives the usage of tenants, and the stocks and nodes of a cluster, with their times.
 
 - A pod of an instance uses a unit from the time when it gets its node until it has ended or is gone. A pod that waits for
   a node uses nothing. A terminating pod may stay forever if its node is lost, so its use ends STUCK_SECONDS after its grace
   period. No terminating pod begins an interval, so no pod is counted twice.
-- A storage uses its size while its volume or bucket is bound. Another size begins another interval.
+- A storage uses its size while its volume or bucket is bound. Another size, StorageSpec or label begins another interval.
 - A snapshot uses the size that a volume needs to be restored from it, from the time when it was taken.
 - A node counts from its creation until it is gone, also if it isn't ready.
+- A stock has its units from the time when its placeholders are declared in the cluster. Other units begin another interval.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.observed.objects import BucketClaim, Deployment, Node, Pod, ReplicaSet, VolumeClaim, VolumeSnapshot
-from allotment.observed.status import NodeUsage, UsageInterval, parse_time
+from allotment.observed.status import CapacityUsage, UsageInterval, parse_time
 
 STUCK_SECONDS = 300
 _ENDED_PHASES = frozenset({"Succeeded", "Failed"})
@@ -56,16 +57,28 @@ def derive_usage(live: UsageObjects, previous: Sequence[UsageInterval], now: str
     return _compare(observed, previous, end_times, now, last_observed_at)
 
 
-def derive_node_usage(
-    nodes: Iterable[Node], placeholders: Iterable[Deployment], previous: NodeUsage, now: str, last_observed_at: str = ""
+def derive_capacity_usage(
+    nodes: Iterable[Node],
+    placeholders: Sequence[Deployment],
+    previous: CapacityUsage,
+    now: str,
+    last_observed_at: str = "",
 ) -> Usage:
-    """Return the nodes of the NodePools, each from its creation, but not from before the recording began.
+    """Return the stocks, and the nodes of the NodePools.
 
-    A node belongs to the pool of the first stock with matching labels, and stays in it.
+    A stock counts from the time when the reporter sees its placeholder Deployment, a node from its creation, but not from
+    before the recording began. A node belongs to the pool of the first stock with matching labels, and stays in it.
     """
     by_uid = {interval.uid: interval for interval in previous.usage}
-    pools = [(each.pool_labels, each.pool) for each in sorted(placeholders, key=lambda each: each.stock) if each.pool]
-    observed = []
+    sorted_placeholders = sorted(placeholders, key=lambda each: each.stock)
+    observed = [
+        UsageInterval(
+            "Stock", each.stock, each.uid, now, gpu_spec=each.gpu_spec, units=each.units, tenant=each.reserved_for
+        )
+        for each in sorted_placeholders
+        if each.stock
+    ]
+    pools = [(each.pool_labels, each.pool) for each in sorted_placeholders if each.pool]
     for node in nodes:
         pool = next((pool for labels, pool in pools if labels and labels <= node.labels), "")
         if node.uid in by_uid:
@@ -123,12 +136,22 @@ def _compare(
     return Usage(tuple(sorted(current.values(), key=_order)), tuple(sorted(ended, key=_order)))
 
 
-def _key(interval: UsageInterval) -> tuple[str, str, str]:
-    return interval.kind, interval.uid, interval.size
+def _key(interval: UsageInterval) -> tuple[Hashable, ...]:
+    """Return the identity of the use. An object with another use begins another interval."""
+    return (
+        interval.kind,
+        interval.uid,
+        interval.size,
+        interval.storage_spec,
+        interval.units,
+        interval.gpu_spec,
+        interval.tenant,
+        tuple(sorted(interval.labels.items())),
+    )
 
 
-def _order(interval: UsageInterval) -> tuple[str, ...]:
-    return interval.kind, interval.name, interval.start_time, interval.uid, interval.size
+def _order(interval: UsageInterval) -> tuple[Hashable, ...]:
+    return interval.kind, interval.name, interval.start_time, _key(interval)
 
 
 def _end(interval: UsageInterval, end_time: str, now: str, last_observed_at: str) -> UsageInterval:
@@ -163,8 +186,15 @@ def _find_pod_usage(live: UsageObjects, by_uid: Mapping[str, UsageInterval], now
             if not pod.terminating or _find_end_time(pod) > now or not pod.deletion_time:
                 yield by_uid[pod.uid]
         elif not pod.terminating and (gpu_spec := specs.get(pod.owner)):
-            start_time = pod.scheduled_at or now
-            yield UsageInterval(INSTANCE.kind.name, pod.instance, pod.uid, start_time, gpu_spec=gpu_spec, node=pod.node)
+            yield UsageInterval(
+                INSTANCE.kind.name,
+                pod.instance,
+                pod.uid,
+                pod.scheduled_at or now,
+                gpu_spec=gpu_spec,
+                node=pod.node,
+                labels=dict(pod.bill_labels),
+            )
 
 
 def _find_gpu_specs(live: UsageObjects) -> dict[str, str]:
@@ -183,10 +213,22 @@ def _find_gpu_specs(live: UsageObjects) -> dict[str, str]:
 def _find_volume_usage(live: UsageObjects, now: str) -> Iterator[UsageInterval]:
     for claim in live.claims:
         if claim.storage and claim.phase == "Bound":
-            yield UsageInterval(STORAGE.kind.name, claim.storage, claim.uid, now, size=claim.requested)
+            yield _build_volume_interval(claim, claim.requested, now)
     for bucket in live.buckets:
         if bucket.storage and bucket.phase == "Bound":
-            yield UsageInterval(STORAGE.kind.name, bucket.storage, bucket.uid, now, size=bucket.size)
+            yield _build_volume_interval(bucket, bucket.size, now)
+
+
+def _build_volume_interval(claim: VolumeClaim | BucketClaim, size: str, now: str) -> UsageInterval:
+    return UsageInterval(
+        STORAGE.kind.name,
+        claim.storage,
+        claim.uid,
+        now,
+        size=size,
+        storage_spec=claim.storage_spec,
+        labels=dict(claim.bill_labels),
+    )
 
 
 def _find_snapshot_usage(
@@ -194,13 +236,14 @@ def _find_snapshot_usage(
 ) -> Iterator[UsageInterval]:
     """Yield the usage of snapshots. A snapshot that was ready uses its size until it is gone."""
     for snapshot in snapshots:
-        if snapshot.uid in by_uid:
-            yield by_uid[snapshot.uid]
-        elif snapshot.snapshot and snapshot.ready:
+        previous = by_uid.get(snapshot.uid)
+        if previous is not None or (snapshot.snapshot and snapshot.ready):
             yield UsageInterval(
                 SNAPSHOT.kind.name,
-                snapshot.snapshot,
+                previous.name if previous else snapshot.snapshot,
                 snapshot.uid,
-                snapshot.taken_at or now,
-                size=snapshot.restore_size,
+                now if previous else snapshot.taken_at or now,
+                size=previous.size if previous else snapshot.restore_size,
+                storage_spec=snapshot.storage_spec,
+                labels=dict(snapshot.bill_labels),
             )

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from allotment.observed.status import ClusterStatus, ObservationGap
+from allotment.observed.status import ObservationGap
 from allotment.services.reporter.observation_gaps import GapFinder
 
 AT = "2026-11-21T10:{:02d}:{:02d}Z"
@@ -24,11 +24,6 @@ class Watch:
 
     def be_silent(self, seconds: float) -> None:
         self.contact = time.monotonic() - seconds
-
-
-def written(minute: int, *gaps: ObservationGap) -> ClusterStatus:
-    """Return a written status that was observed at this minute."""
-    return ClusterStatus("eu-1", AT.format(minute, 0), gaps=gaps)
 
 
 @pytest.fixture
@@ -78,7 +73,7 @@ def test_the_silence_of_a_kind_that_uses_nothing_is_no_gap(finder: GapFinder, wa
 
 def test_a_new_reporter_has_a_gap_since_the_last_status(watches: list[Watch]) -> None:
     finder = GapFinder(watches)
-    finder.resume(written(0))
+    finder.resume(AT.format(0, 0))
     assert [finder.find_gap(AT.format(30, second)) for second in (0, 1)] == [AT.format(0, 0), ""]
     assert finder.pending == [ObservationGap(AT.format(0, 0), AT.format(30, 0))]
 
@@ -86,13 +81,13 @@ def test_a_new_reporter_has_a_gap_since_the_last_status(watches: list[Watch]) ->
 def test_a_reporter_that_observed_the_cluster_has_no_gap_when_it_reads_the_branch_again(finder: GapFinder) -> None:
     for minute in range(1, 31):
         assert finder.find_gap(AT.format(minute, 0)) == ""
-    finder.resume(written(0))
+    finder.resume(AT.format(0, 0))
     assert finder.find_gap(AT.format(31, 0)) == ""
     assert finder.pending == []
 
 
 def test_a_clock_that_is_set_back_hides_no_later_gap(finder: GapFinder) -> None:
-    finder.resume(written(50))
+    finder.resume(AT.format(50, 0))
     assert finder.find_gap(AT.format(10, 0)) == ""
     assert finder.find_gap(AT.format(12, 0)) == ""
     assert finder.find_gap(AT.format(20, 0)) == AT.format(12, 0)
@@ -101,9 +96,9 @@ def test_a_clock_that_is_set_back_hides_no_later_gap(finder: GapFinder) -> None:
 def test_a_gap_that_is_already_written_is_pending_no_longer(finder: GapFinder, watches: list[Watch]) -> None:
     assert finder.find_gap(AT.format(10, 0)) == AT.format(0, 0)
     assert finder.pending == [ObservationGap(AT.format(0, 0), AT.format(10, 0))]
-    finder.resume(written(5))
+    finder.resume(AT.format(5, 0))
     assert len(finder.pending) == 1
-    finder.resume(written(10, *finder.pending))
+    finder.resume(AT.format(10, 0), finder.pending)
     assert finder.pending == []
 
 
@@ -116,6 +111,6 @@ def test_a_gap_stays_open_for_the_next_try_and_is_listed_once(finder: GapFinder)
 
 def test_the_gap_of_another_leader_is_not_a_gap_of_this_process(finder: GapFinder) -> None:
     finder.forget()
-    finder.resume(written(30))
+    finder.resume(AT.format(30, 0))
     assert finder.find_gap(AT.format(31, 0)) == ""
     assert finder.pending == []

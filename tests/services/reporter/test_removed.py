@@ -71,7 +71,7 @@ def counted(bed: Bed, what: str = "removed") -> str:
 def test_what_is_published_is_as_before(bed: Bed) -> None:
     assert declared(bed) == []
     assert counted(bed) == "0.0"
-    bed.report(*SEES, seconds=300)
+    bed.report(*SEES, seconds=150)
     assert (bed.commits(), bed.warnings()) == (1, [])
 
 

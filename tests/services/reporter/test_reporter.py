@@ -30,7 +30,7 @@ from allotment.adapters.metrics import metrics_text
 from allotment.branches.rendered_branches import SOURCE_REF
 from allotment.branches.retention_ref import RETAINED
 from allotment.observed.retention import RetainedTenant, RetentionReason, RetentionRecord
-from allotment.observed.status import ClusterStatus, NodeUsage, parse_cluster_status, parse_node_usage
+from allotment.observed.status import CapacityUsage, ClusterStatus, parse_capacity_usage, parse_cluster_status
 from allotment.observed.status import dump_status as text_of_status
 from allotment.problems import OperationRefused
 from allotment.services.reporter import published_objects, reporter
@@ -55,7 +55,7 @@ def bed(tmp_path: Path, remote: Path) -> Bed:
 def test_the_first_commit_has_all_that_is_seen_and_no_parent(bed: Bed) -> None:
     bed.report(*RUNS, live.claim())
     files = git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines()
-    assert files == ["nodes.yaml", "stocks.yaml", "summary.md", PATH]
+    assert files == ["capacity.yaml", "stocks.yaml", "summary.md", PATH]
     assert bed.commits() == 1
     assert bed.way() == ["Init", "Ready", "Running", "Ready"]
     stocks = yaml.safe_load(git(bed.remote, "show", f"{BRANCH}:stocks.yaml"))
@@ -75,7 +75,7 @@ def test_a_commit_comes_only_with_a_change_and_says_which(bed: Bed) -> None:
     bed.report()
     bed.report(seconds=3700)
     assert git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines() == [
-        "nodes.yaml",
+        "capacity.yaml",
         "stocks.yaml",
         "summary.md",
     ]
@@ -168,10 +168,14 @@ def ended_usage(bed: Bed) -> list[tuple[str, str, str, str]]:
         status = bed.status(status.previous)
 
 
+def capacity(bed: Bed, commit: str = BRANCH) -> CapacityUsage:
+    """Return the stocks and nodes of a commit."""
+    return parse_capacity_usage((git(bed.remote, "show", f"{commit}:capacity.yaml") + "\n").encode())
+
+
 def gaps(bed: Bed) -> list[tuple[str, str]]:
-    """Return the gaps of the newest commit."""
-    status = parse_cluster_status((git(bed.remote, "show", f"{BRANCH}:stocks.yaml") + "\n").encode())
-    return [(gap.start_time[14:19], gap.end_time[14:19]) for gap in status.gaps]
+    """Return the gaps of the newest version of the capacity."""
+    return [(gap.start_time[14:19], gap.end_time[14:19]) for gap in capacity(bed).gaps]
 
 
 def numbered(number: int) -> tuple[dict[str, Any], ...]:
@@ -201,14 +205,17 @@ def test_an_interval_that_ends_while_no_reporter_runs_has_the_last_certain_time(
     second_bed = Bed(tmp_path / "other", bed.remote)
     second_bed.clock = 300
     second_bed.report(*numbered(1))
-    assert ended_usage(second_bed) == [], "the same pod still runs"
+    assert (ended_usage(second_bed), gaps(second_bed)) == ([], [("00:01", "05:01")]), "the same pod still runs"
     third_bed = Bed(tmp_path / "third", bed.remote)
     third_bed.clock = 600
     third_bed.report(*numbered(2))
-    assert ended_usage(third_bed) == [("p-webui-1", "00:01", "10:01", "00:01")]
-    assert gaps(third_bed) == [("00:01", "10:01")]
+    assert ended_usage(third_bed) == [("p-webui-1", "00:01", "10:01", "05:01")]
+    assert gaps(third_bed) == [("05:01", "10:01")]
     third_bed.report(*numbered(3))
-    assert gaps(third_bed) == [], "a commit has the gaps since the last one"
+    assert gaps(third_bed) == [("05:01", "10:01")], "the capacity didn't change"
+    third_bed.report(*numbered(3), placeholder("shared", 4))
+    assert gaps(third_bed) == [], "a version has the gaps since the last one"
+    assert capacity(third_bed, capacity(third_bed).previous).gaps
 
 
 def test_an_interval_that_ends_while_the_cluster_is_silent_has_the_last_certain_time(bed: Bed) -> None:
@@ -248,10 +255,8 @@ def test_a_lost_answer_to_a_push_loses_no_interval(bed: Bed, tmp_path: Path, mon
         ("p-webui-3", "00:03", "03:22", ""),
     ]
     assert gaps(bed) == []
-    nodes = parse_node_usage((git(bed.remote, "show", f"{BRANCH}:nodes.yaml") + "\n").encode())
-    assert [(each.node, each.end_time[14:19], each.last_observed_at) for each in nodes.ended_usage] == [
-        ("a", "01:42", "")
-    ]
+    ended = [(each.node, each.end_time[14:19], each.last_observed_at) for each in capacity(bed).ended_usage]
+    assert ended == [("a", "01:42", ""), ("", "01:42", "")]
 
 
 def test_the_versions_of_a_tenant_that_left_and_returned_are_linked(bed: Bed) -> None:
@@ -270,16 +275,17 @@ def test_the_versions_of_a_tenant_that_left_and_returned_are_linked(bed: Bed) ->
 
 
 def test_the_nodes_of_a_pool_are_recorded(bed: Bed, tmp_path: Path) -> None:
-    def nodes(commit: str = BRANCH) -> NodeUsage:
-        return parse_node_usage((git(bed.remote, "show", f"{commit}:nodes.yaml") + "\n").encode())
+    def nodes(bed: Bed = bed) -> list[tuple[str, str, str]]:
+        usage = capacity(bed).usage
+        return [(each.name, each.node, each.start_time[14:19]) for each in usage if each.kind == "NodePool"]
 
     stock = placeholder("shared", 4, pool="l4", gpu="l4")
     bed.report(stock, live.node("a", gpu="l4"))
-    assert [(each.name, each.node, each.start_time[14:19]) for each in nodes().usage] == [("l4", "a", "00:01")]
+    assert nodes() == [("l4", "a", "00:01")]
     bed.report(stock, live.node("a", gpu="l4"), live.node("b", created=2, gpu="l4"))
     bed.report(stock, live.node("b", created=2, gpu="l4"))
-    assert [(each.node, each.end_time[14:19]) for each in nodes().ended_usage] == [("a", "00:03")]
-    assert [(each.node, each.start_time[14:19]) for each in nodes().usage] == [("b", "00:02")]
+    assert [(each.node, each.end_time[14:19]) for each in capacity(bed).ended_usage] == [("a", "00:03")]
+    assert nodes() == [("l4", "b", "00:02")]
     assert bed.commits() == 3
     bed.report(stock, live.node("b", created=2, gpu="l4"))
     assert bed.commits() == 3
@@ -288,15 +294,26 @@ def test_the_nodes_of_a_pool_are_recorded(bed: Bed, tmp_path: Path) -> None:
     other.report(stock, live.node("b", created=2, gpu="l4"))
     assert bed.commits() == 3, "the next reporter continues"
     other.report(stock, seconds=400)
-    assert [(each.node, each.last_observed_at[14:19]) for each in nodes().ended_usage] == [("b", "01:41")]
-    assert [each.node for each in nodes(nodes().previous).usage] == ["b"]
+    assert [(each.node, each.last_observed_at[14:19]) for each in capacity(other).ended_usage] == [("b", "01:41")]
+    assert "b" in [each.node for each in capacity(other, capacity(other).previous).usage]
+
+
+def test_the_units_of_a_stock_are_recorded(bed: Bed) -> None:
+    for units in (4, 4, 6):
+        bed.report(placeholder("shared", units), seconds=10)
+    (stock,) = capacity(bed).usage
+    assert (stock.kind, stock.name, stock.units, stock.start_time[14:19]) == ("Stock", "shared", 6, "00:30")
+    (ended,) = capacity(bed).ended_usage
+    assert (ended.units, ended.start_time[14:19], ended.end_time[14:19]) == (4, "00:10", "00:30")
+    assert bed.commits() == 2
 
 
 def test_it_says_hourly_that_it_looked_and_when_the_cluster_is_silent(bed: Bed) -> None:
     bed.report(*RUNS)
-    bed.report(*RUNS, seconds=3500)
+    for _ in range(35):
+        bed.report(*RUNS, seconds=100)
     assert bed.commits() == 1
-    bed.report(*RUNS, seconds=200)
+    bed.report(*RUNS, seconds=100)
     assert (bed.commits(), bed.subject()) == (2, "eu-1: seen")
     bed.watch.contact -= 200
     bed.reporter.tick()
@@ -400,7 +417,7 @@ def test_a_commit_of_somebody_else_is_neither_overwritten_nor_believed(
     assert git(bed.remote, "log", "-1", "--format=%P", BRANCH).split() == [foreign, honest]
     assert bed.status().instances[0].state == "Running"
     assert git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines() == [
-        "nodes.yaml",
+        "capacity.yaml",
         "stocks.yaml",
         "summary.md",
         PATH,

@@ -71,9 +71,11 @@ def _build_metadata(tenant: ScopeDeclarations, storage: GPUStorage) -> dict[str,
 def _build_protected_metadata(declared: DeclarationFile[GPUStorage], metadata: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata of an object that holds data, with the annotations that protect it and the billing labels."""
     storage = declared.model
-    labels = metadata["labels"]
-    if storage.metadata.labels:
-        labels = {**labels, **pods.build_bill_labels(storage.metadata.labels)}
+    labels = {
+        **metadata["labels"],
+        names.STORAGE_SPEC: storage.spec.storage_spec,
+        **pods.build_bill_labels(storage.metadata.labels),
+    }
     annotations = {
         names.SYNC_OPTIONS: names.KEEP_OPTIONS,
         names.BLOB: declared.blob,

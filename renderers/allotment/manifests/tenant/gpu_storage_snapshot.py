@@ -26,7 +26,7 @@ def render(
     storage = tenant.of_kind(GPUStorage)[snapshot.spec.storage].model
     entry = find_cluster_storage(catalog, storage)
     assert entry is not None and entry.volume_snapshot_class_name is not None
-    metadata = {
+    metadata: dict[str, Any] = {
         "name": snapshot.name,
         "namespace": names.namespace(tenant.name),
         "labels": {
@@ -37,6 +37,7 @@ def render(
     if not is_prepared(tenant, runtime_state, storage.name):
         stem = SNAPSHOT.file_stem(snapshot.name)
         return [wait_marker.render_wait_marker(metadata, stem, storage.name, declared.blob)]
+    labels = {**metadata["labels"], names.STORAGE_SPEC: storage.spec.storage_spec}
     annotations = {
         names.SYNC_OPTIONS: names.KEEP_OPTIONS,
         names.BLOB: declared.blob,
@@ -47,7 +48,7 @@ def render(
         {
             "apiVersion": "snapshot.storage.k8s.io/v1",
             "kind": "VolumeSnapshot",
-            "metadata": {**metadata, "annotations": annotations},
+            "metadata": {**metadata, "labels": labels, "annotations": annotations},
             "spec": {
                 "volumeSnapshotClassName": entry.volume_snapshot_class_name,
                 "source": {"persistentVolumeClaimName": storage.name},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allotment.manifests import names
 from allotment.observed.api_objects.base import ApiObject, Metadata
 from allotment.observed.objects import Application
 
@@ -49,8 +50,8 @@ def summarize_application(raw: RawApplication) -> Application:
     return Application(
         uid=metadata.uid,
         name=metadata.name,
-        tenant=metadata.labels.tenant,
-        cluster=metadata.labels.cluster,
+        tenant=metadata.get_label(names.TENANT),
+        cluster=metadata.get_label(names.CLUSTER),
         sync=status.sync.status,
         health=status.health.status,
         revision=status.sync.revision,

@@ -25,32 +25,6 @@ class ApiObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A part of an object, as the API server sends it."""
 
 
-class Labels(
-    ApiObject,
-    frozen=True,
-    rename={
-        "tenant": names.TENANT,
-        "instance": names.INSTANCE,
-        "storage": names.STORAGE,
-        "snapshot": names.SNAPSHOT,
-        "stock": names.STOCK,
-        "gpu_spec": names.GPU_SPEC,
-        "role": names.ROLE,
-        "cluster": names.CLUSTER,
-    },
-):
-    """The labels that Allotment writes."""
-
-    tenant: str = ""
-    instance: str = ""
-    storage: str = ""
-    snapshot: str = ""
-    stock: str = ""
-    gpu_spec: str = ""
-    role: str = ""
-    cluster: str = ""
-
-
 class Annotations(
     ApiObject,
     frozen=True,
@@ -109,14 +83,26 @@ class Metadata(ApiObject, frozen=True):
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
     generation: int = 0
-    labels: Labels = Labels()
+    labels: dict[str, str] = {}
     annotations: Annotations = Annotations()
     owner_references: tuple[OwnerReference, ...] = ()
+
+    def get_label(self, key: str) -> str:
+        """Return the value of a label; empty if the object doesn't have the label."""
+        return self.labels.get(key, "")
+
+    @property
+    def bill_labels(self) -> tuple[tuple[str, str], ...]:
+        """The labels of the declaration, sorted by key."""
+        prefix = names.BILL_PREFIX
+        return tuple(
+            sorted((key.removeprefix(prefix), value) for key, value in self.labels.items() if key.startswith(prefix))
+        )
 
     @property
     def tenant(self) -> str:
         """The tenant in the object's label; empty if the object isn't in the namespace of this tenant."""
-        tenant = self.labels.tenant
+        tenant = self.get_label(names.TENANT)
         return tenant if tenant and self.namespace == names.namespace(tenant) else ""
 
     @property
@@ -137,7 +123,7 @@ class Metadata(ApiObject, frozen=True):
     @property
     def stock(self) -> str:
         """The stock that a placeholder belongs to; empty for other objects."""
-        return self.labels.stock if self.namespace == names.STOCK_NAMESPACE else ""
+        return self.get_label(names.STOCK) if self.namespace == names.STOCK_NAMESPACE else ""
 
     @property
     def owner(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allotment.manifests import names
 from allotment.observed.api_objects.base import ApiObject, Metadata
 from allotment.observed.objects import BucketClaim
 
@@ -33,7 +34,9 @@ def summarize_bucket_claim(raw: RawBucketClaim) -> BucketClaim:
         uid=metadata.uid,
         name=metadata.name,
         tenant=metadata.tenant,
-        storage=metadata.labels.storage,
+        storage=metadata.get_label(names.STORAGE),
+        storage_spec=metadata.get_label(names.STORAGE_SPEC),
+        bill_labels=metadata.bill_labels,
         blob=metadata.annotations.blob,
         created=metadata.created,
         phase=raw.status.phase if raw.status else "",

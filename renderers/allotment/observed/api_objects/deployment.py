@@ -80,17 +80,17 @@ class RawDeployment(ApiObject, frozen=True):
 def summarize_deployment(raw: RawDeployment) -> Deployment:
     """Return the summary of a Deployment."""
     metadata, spec, status = raw.metadata, raw.spec, raw.status
-    labels, annotations, pod = metadata.labels, metadata.annotations, spec.template.spec
+    annotations, pod = metadata.annotations, spec.template.spec
     refused = find_condition(status.conditions, "ReplicaFailure")
     pool_labels = _find_pool_labels(pod) if metadata.stock else frozenset()
     return Deployment(
         uid=metadata.uid,
         name=metadata.name,
         tenant=metadata.tenant,
-        instance=labels.instance,
-        storage=labels.storage,
+        instance=metadata.get_label(names.INSTANCE),
+        storage=metadata.get_label(names.STORAGE),
         stock=metadata.stock,
-        gpu_spec=labels.gpu_spec,
+        gpu_spec=metadata.get_label(names.GPU_SPEC),
         blob=annotations.blob,
         units=parse_count(annotations.units),
         reserved_for=annotations.reserved_for,

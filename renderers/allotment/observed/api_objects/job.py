@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from allotment.manifests import names
 from allotment.observed.api_objects.base import (
     ApiObject,
     Metadata,
@@ -46,7 +47,7 @@ def summarize_job(raw: RawJob) -> Job:
         uid=metadata.uid,
         name=metadata.name,
         tenant=metadata.tenant,
-        storage=metadata.labels.storage,
+        storage=metadata.get_label(names.STORAGE),
         input_hash=metadata.annotations.input_hash,
         attempt=parse_count(metadata.annotations.attempt),
         created=metadata.created,

@@ -20,6 +20,6 @@ def summarize_namespace(raw: RawNamespace) -> Namespace:
     but the Namespace has another name, the summary has no tenant.
     """
     metadata = raw.metadata
-    tenant = metadata.labels.tenant
+    tenant = metadata.get_label(names.TENANT)
     owner = tenant if tenant and metadata.name == names.namespace(tenant) else ""
     return Namespace(metadata.uid, metadata.name, owner, metadata.unprotected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allotment.manifests import names
 from allotment.observed.api_objects.base import MAX_MESSAGE_LENGTH, ApiObject, Metadata, normalize_time
 from allotment.observed.conditions import seconds_between
 from allotment.observed.objects import START_ERROR, Pod
@@ -96,7 +97,7 @@ class RawPod(ApiObject, frozen=True):
 
 def summarize_pod(raw: RawPod) -> Pod:
     """Return the summary of a pod."""
-    metadata, status, labels = raw.metadata, raw.status, raw.metadata.labels
+    metadata, status = raw.metadata, raw.status
     container = _deciding_container(status)
     state, running = container.state, container.state.running
     ended = state.terminated or container.last_state.terminated
@@ -113,10 +114,11 @@ def summarize_pod(raw: RawPod) -> Pod:
         name=metadata.name,
         owner=metadata.owner,
         tenant=metadata.tenant,
-        instance=labels.instance,
-        storage=labels.storage,
+        instance=metadata.get_label(names.INSTANCE),
+        storage=metadata.get_label(names.STORAGE),
         stock=metadata.stock,
-        role=labels.role,
+        role=metadata.get_label(names.ROLE),
+        bill_labels=metadata.bill_labels,
         created=metadata.created,
         terminating=metadata.deletion_timestamp is not None,
         deletion_time=normalize_time(metadata.deletion_timestamp),

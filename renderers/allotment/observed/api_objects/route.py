@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allotment.manifests import names
 from allotment.observed.api_objects.base import ApiObject, Metadata, ObjectCondition, find_condition
 from allotment.observed.objects import Route
 
@@ -29,8 +30,8 @@ def summarize_route(raw: RawRoute) -> Route:
         uid=metadata.uid,
         name=metadata.name,
         tenant=metadata.tenant,
-        instance=metadata.labels.instance,
-        storage=metadata.labels.storage,
+        instance=metadata.get_label(names.INSTANCE),
+        storage=metadata.get_label(names.STORAGE),
         created=metadata.created,
         url=metadata.annotations.link,
         accepted=bool(statuses) and all(status == "True" for status in statuses),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allotment.manifests import names
 from allotment.observed.api_objects.base import ApiObject, Metadata, ObjectCondition
 from allotment.observed.objects import VolumeClaim
 
@@ -40,7 +41,9 @@ def summarize_volume_claim(raw: RawVolumeClaim) -> VolumeClaim:
         uid=metadata.uid,
         name=metadata.name,
         tenant=metadata.tenant,
-        storage=metadata.labels.storage,
+        storage=metadata.get_label(names.STORAGE),
+        storage_spec=metadata.get_label(names.STORAGE_SPEC),
+        bill_labels=metadata.bill_labels,
         blob=metadata.annotations.blob,
         created=metadata.created,
         terminating=metadata.deletion_timestamp is not None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allotment.manifests import names
 from allotment.observed.api_objects.base import ApiObject, Metadata, normalize_time
 from allotment.observed.objects import VolumeSnapshot
 
@@ -40,7 +41,9 @@ def summarize_volume_snapshot(raw: RawVolumeSnapshot) -> VolumeSnapshot:
         uid=metadata.uid,
         name=metadata.name,
         tenant=metadata.tenant,
-        snapshot=metadata.labels.snapshot,
+        snapshot=metadata.get_label(names.SNAPSHOT),
+        storage_spec=metadata.get_label(names.STORAGE_SPEC),
+        bill_labels=metadata.bill_labels,
         blob=metadata.annotations.blob,
         created=metadata.created,
         terminating=metadata.deletion_timestamp is not None,

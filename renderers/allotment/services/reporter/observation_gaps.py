@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from allotment.observed.conditions import seconds_between
-from allotment.observed.status import ClusterStatus, ObservationGap
+from allotment.observed.status import ObservationGap
 
 SILENT_SECONDS = 180  # after this time without a message, a watch has missed three bookmark events
 SETTLE_SECONDS = 60  # after a silence, the watches may need this time until they have delivered every change
@@ -57,10 +57,10 @@ class GapFinder:
         self._was_silent = False
         self.pending: list[ObservationGap] = []
 
-    def resume(self, written: ClusterStatus) -> None:
-        """Continue after a written status. If this process observed the cluster later, there is no gap between."""
-        self._last_observed_at = max(self._last_observed_at, written.observed_at)
-        self.pending = [gap for gap in self.pending if gap not in written.gaps]
+    def resume(self, written_at: str, written_gaps: Sequence[ObservationGap] = ()) -> None:
+        """Continue after the status of the time `written_at`. If this process observed the cluster later, there is no gap."""
+        self._last_observed_at = max(self._last_observed_at, written_at)
+        self.pending = [gap for gap in self.pending if gap not in written_gaps]
 
     def keep_open(self, start: str) -> None:
         """Let the next observation have the gap again, because the last one failed."""

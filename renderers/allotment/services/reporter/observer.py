@@ -17,9 +17,9 @@ from allotment.observed.cold_starts import find_cold_starts, select_newest
 from allotment.observed.edits import ManualEdit, with_edits, with_edits_of
 from allotment.observed.objects import Deployment, ObservedObject, Pod
 from allotment.observed.status import (
+    CapacityUsage,
     ClusterStatus,
     ColdStart,
-    NodeUsage,
     TenantStatus,
     Transition,
 )
@@ -68,7 +68,7 @@ class WrittenStatuses(NamedTuple):
 
     tenants: Mapping[str, TenantStatus]
     cluster: ClusterStatus
-    nodes: NodeUsage
+    capacity: CapacityUsage
 
 
 class LiveSourceFinder:
@@ -133,7 +133,7 @@ class Observer:
 
         The usage keeps the times that this process has observed since then.
         """
-        self.usage.begin_resume(written.cluster, written.nodes, self.statuses)
+        self.usage.begin_resume(written.cluster.observed_at, written.capacity, self.statuses)
         self.recent_cold_starts = select_newest((*written.cluster.cold_starts, *self.recent_cold_starts))
         self.statuses = {tenant: without_history(status) for tenant, status in written.tenants.items()}
         for collection in (
@@ -151,7 +151,7 @@ class Observer:
         self._unobserved_owners |= owners
         self._observe_tenants(owners)
         self._unobserved_owners.clear()
-        self.usage.finish_resume(written.tenants, written.nodes, self.statuses)
+        self.usage.finish_resume(written.tenants, written.capacity, self.statuses)
 
     def forget_pending(self) -> None:
         """Forget the changes that no commit contains, because another replica reports the cluster."""
@@ -229,8 +229,7 @@ class Observer:
         )
         now, silence = self._session.read_clock(), self.measure_silence()
         if silence <= SILENT_SECONDS:
-            gaps = tuple(self.usage.gaps.pending)
-            return ClusterStatus(name, now, reported_stocks, cold_starts=self.recent_cold_starts, gaps=gaps)
+            return ClusterStatus(name, now, reported_stocks, cold_starts=self.recent_cold_starts)
         since = previous.silent_since or subtract_seconds(now, silence)
         words = f"{name} has not answered since {since}: this status may be outdated"
         return ClusterStatus(
@@ -240,7 +239,6 @@ class Observer:
             since,
             words,
             cold_starts=self.recent_cold_starts,
-            gaps=tuple(self.usage.gaps.pending),
         )
 
     def _observe_tenants(self, tenants: set[str]) -> None:
@@ -248,7 +246,9 @@ class Observer:
         last_observed_at = self.usage.gaps.find_gap(now)
         try:
             if self._session.stock_owner in tenants:
-                self.usage.observe_nodes(self._session.store.objects(self._session.stock_owner), now, last_observed_at)
+                self.usage.observe_capacity(
+                    self._session.store.objects(self._session.stock_owner), now, last_observed_at
+                )
             for tenant in sorted(tenants - {self._session.stock_owner}):
                 self._observe_tenant(tenant, now, last_observed_at)
         except BaseException:

@@ -17,8 +17,8 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import ReportMetrics
 from allotment.branches.branch import Branch
 from allotment.branches.status_branches import (
+    CAPACITY,
     CLUSTER,
-    NODES,
     SUMMARY,
     StatusBranch,
     read_status_branch,
@@ -32,14 +32,14 @@ from allotment.manifests.yaml_text import Malformed
 from allotment.observed.conditions import seconds_between
 from allotment.observed.retention import RetainedTenant
 from allotment.observed.status import (
+    CapacityUsage,
     ClusterStatus,
     DepartedTenant,
-    NodeUsage,
     TenantStatus,
     Transition,
     dump_status,
+    parse_capacity_usage,
     parse_cluster_status,
-    parse_node_usage,
     parse_tenant_status,
 )
 from allotment.problems import OperationRefused
@@ -54,7 +54,7 @@ from allotment.services.reporter.observer import (
     without_history,
 )
 from allotment.services.reporter.published_objects import PublishedBranch
-from allotment.services.reporter.usage_recorder import without_ended_nodes
+from allotment.services.reporter.usage_recorder import without_ended_capacity
 
 HEARTBEAT_SECONDS = 3600  # the status is written at least this often, even without a change
 DELETION_MARK_SECONDS = 10  # while a volume is marked for deletion, the shortest time between two unchanged statuses
@@ -121,7 +121,7 @@ class Reporter(Loop):
         # summary.
         self._written_retained: list[RetainedTenant] | None = []
         self._written_cluster_status = ClusterStatus(session.cluster, "")
-        self._written_nodes = NodeUsage(session.cluster)
+        self._written_capacity = CapacityUsage(session.cluster)
 
     @property
     def display_url(self) -> str:
@@ -287,7 +287,7 @@ class Reporter(Loop):
 
     def _resume_from(self, report: StatusBranch) -> None:
         """Continue from the status on the branch. Every change since its last commit becomes a pending transition."""
-        written = WrittenStatuses({}, ClusterStatus(self._session.cluster, ""), NodeUsage(self._session.cluster))
+        written = WrittenStatuses({}, ClusterStatus(self._session.cluster, ""), CapacityUsage(self._session.cluster))
         tenants: dict[str, TenantStatus] = {}
         for path in report.branch.files if report.trusted_commit else ():
             try:
@@ -295,12 +295,12 @@ class Reporter(Loop):
                     tenants[tenant] = parse_tenant_status(report.branch.read(path))
                 elif path == CLUSTER:
                     written = written._replace(cluster=parse_cluster_status(report.branch.read(path)))
-                elif path == NODES:
-                    written = written._replace(nodes=parse_node_usage(report.branch.read(path)))
+                elif path == CAPACITY:
+                    written = written._replace(capacity=parse_capacity_usage(report.branch.read(path)))
             except Malformed:
                 continue  # another version of the program wrote the file: the next commit replaces the file
         self._written_statuses = {tenant: without_history(status) for tenant, status in tenants.items()}
-        self._written_cluster_status, self._written_nodes = written.cluster, without_ended_nodes(written.nodes)
+        self._written_cluster_status, self._written_capacity = written.cluster, without_ended_capacity(written.capacity)
         summary = report.branch.read(SUMMARY) if report.trusted_commit and SUMMARY in report.branch.files else b""
         self._written_retained = None if RETAINED_TITLE.encode() in summary else []
         self._observer.resume(written._replace(tenants=tenants))
@@ -324,7 +324,7 @@ class Reporter(Loop):
             or beats
             or retained
             or status.stocks != self._written_cluster_status.stocks
-            or self._observer.usage.nodes != self._written_nodes
+            or self._observer.usage.is_capacity_changed(self._written_capacity)
             or self._observer.list_changed_tenants(self._written_statuses)
         )
 
@@ -349,10 +349,8 @@ class Reporter(Loop):
         changed = self._observer.list_changed_tenants(self._written_statuses)
         removed_tenants = self._list_removed_tenants(changed)
         departed = {each.tenant: each.commit for each in self._written_cluster_status.departed}
-        previous_commits = {
-            tenant: departed.pop(tenant, (self._trusted_commit or "") if tenant_path(tenant) in branch.files else "")
-            for tenant in changed
-        }
+        previous_commits = dict.fromkeys(branch.files, self._trusted_commit or "")
+        previous_commits |= {tenant_path(tenant): departed.pop(tenant) for tenant in changed if tenant in departed}
         departed |= dict.fromkeys(removed_tenants, self._trusted_commit or "")
         status = msgspec.structs.replace(status, departed=tuple(starmap(DepartedTenant, sorted(departed.items()))))
         data = self._build_files(status, changed, removed_tenants, previous_commits)
@@ -385,7 +383,7 @@ class Reporter(Loop):
         self._foreign_reason, self._written_cluster_status = "", status
         self._written_retained = self._retained_tenants()
         self._observer.mark_written(changed)
-        self._written_nodes = self._observer.usage.nodes
+        self._written_capacity = self._observer.usage.capacity
         self._written_statuses |= {tenant: self._observer.statuses[tenant] for tenant in changed}
         for path in removed_paths:
             for statuses in (self._written_statuses, self._observer.statuses):
@@ -424,7 +422,7 @@ class Reporter(Loop):
         removed_tenants: Sequence[str],
         previous_commits: Mapping[str, str],
     ) -> dict[str, bytes]:
-        """Return the files to write. `previous_commits` have the previous versions of the files of the changed tenants."""
+        """Return the files to write, by path. `previous_commits` are the commits with their previous versions, by path."""
         is_full = bool(self._foreign_reason) and not self._written_statuses
         texts = {
             tenant_path(tenant): dump_status(
@@ -432,15 +430,14 @@ class Reporter(Loop):
                     self._observer.statuses[tenant],
                     transitions=tuple(self._observer.pending_transitions.get(tenant, ())),
                     ended_usage=tuple(self._observer.usage.pending.get(tenant, ())),
-                    previous=previous_commits.get(tenant, ""),
+                    previous=previous_commits.get(tenant_path(tenant), ""),
                 )
             )
             for tenant in (self._observer.statuses if is_full else changed)
         }
         texts[CLUSTER] = dump_status(status)
-        nodes = self._observer.usage.nodes
-        if is_full or nodes != self._written_nodes:
-            texts[NODES] = dump_status(msgspec.structs.replace(nodes, previous=self._trusted_commit or ""))
+        if is_full or self._observer.usage.is_capacity_changed(self._written_capacity):
+            texts[CAPACITY] = dump_status(self._observer.usage.build_capacity(previous_commits.get(CAPACITY, "")))
         statuses = [
             self._observer.statuses[tenant]
             for tenant in sorted(self._observer.statuses)
