@@ -21,6 +21,7 @@ from allotment.observed.status import (
     parse_cluster_status,
     parse_tenant_status,
 )
+from allotment.observed.usage_log import parse_usage_log
 from tests.controlplane.client import Object
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
@@ -359,7 +360,8 @@ def test_another_replica_takes_over_within_half_a_minute(reported_cloud: Cloud) 
 
         def ended() -> UsageInterval | None:
             assert uid not in {each.uid for each in status(cloud).usage}
-            return next(each for version in versions(cloud) for each in version.ended_usage if each.uid == uid)
+            log = parse_usage_log(file(cloud, f"usage/{TENANT}.jsonl"))
+            return next(each for each in log.intervals if each.uid == uid)
 
         interval = eventually(ended, "the end of its usage to be recorded", 60)
         assert (interval.start_time, interval.node) == (scheduled_at(pod), pod["spec"]["nodeName"])

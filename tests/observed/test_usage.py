@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -14,36 +14,36 @@ from allotment.observed.objects import Deployment, Node
 from allotment.observed.status import (
     CapacityUsage,
     ImplausibleStatus,
-    ObservationGap,
     TenantStatus,
     UsageInterval,
     dump_status,
     parse_capacity_usage,
     parse_tenant_status,
 )
-from allotment.observed.tenants import TenantObjects, derive_tenant_status
-from allotment.observed.usage import Usage, derive_capacity_usage, merge_ended
+from allotment.observed.tenants import TenantObjects
+from allotment.observed.usage import Usage, derive_capacity_usage, derive_usage, merge_ended
 
 AT = live.AT.format
 Objects = tuple[dict[str, Any], ...]
 RUNNING: Objects = (live.deployment(), live.replica_set())
 
 
+class Seen(NamedTuple):
+    """The usage of a tenant after an observation."""
+
+    usage: tuple[UsageInterval, ...]
+    ended_usage: tuple[UsageInterval, ...]
+
+
 def see(
     *objects: dict[str, Any],
-    before: TenantStatus | None = None,
+    before: Seen | None = None,
     now: int = 10,
     time: str = "",
     last_observed_at: str = "",
-) -> TenantStatus:
-    return derive_tenant_status(
-        live.TENANT,
-        "eu-1",
-        TenantObjects.from_objects(live.seen(*objects)),
-        previous=before,
-        now=time or AT(now),
-        last_observed_at=last_observed_at,
-    )
+) -> Seen:
+    live_objects = TenantObjects.from_objects(live.seen(*objects))
+    return Seen(*derive_usage(live_objects, before.usage if before else (), time or AT(now), last_observed_at))
 
 
 def pod(number: int = 1, *, scheduled: int = 1, **more: Any) -> dict[str, Any]:
@@ -179,11 +179,11 @@ def test_no_interval_ends_before_it_starts() -> None:
     assert gone.ended_usage == (unit(start=40, end=40),)
 
 
-def test_the_usage_is_read_back() -> None:
+def test_what_ends_in_a_gap_has_the_last_certain_time() -> None:
     begun = see(*RUNNING, pod(1), pod(2), live.claim())
-    status = see(*RUNNING, pod(1), before=begun, now=30, last_observed_at=AT(20))
-    assert [len(status.usage), len(status.ended_usage)] == [1, 2]
-    assert parse_tenant_status(dump_status(status)) == status
+    after = see(*RUNNING, pod(1), before=begun, now=30, last_observed_at=AT(20))
+    assert [each.uid for each in after.usage] == ["p-webui-1"]
+    assert [(each.uid, each.last_observed_at) for each in after.ended_usage] == [("p-webui-2", AT(20)), ("c1", AT(20))]
 
 
 @given(st.lists(st.sets(st.integers(0, 3), max_size=4), max_size=12))
@@ -300,7 +300,8 @@ def test_another_label_or_spec_begins_another_interval(live_object: dict[str, An
     assert [(each.labels, each.start_time, each.size) for each in moved.usage] == [
         ({"team": "sound"}, AT(20), interval.size)
     ]
-    assert parse_tenant_status(dump_status(moved)) == moved
+    status = TenantStatus(live.TENANT, "eu-1", usage=moved.usage)
+    assert parse_tenant_status(dump_status(status)) == status
 
 
 def test_a_pod_has_the_labels_of_its_instance() -> None:
@@ -312,8 +313,7 @@ def test_a_pod_has_the_labels_of_its_instance() -> None:
 def test_the_capacity_is_read_back() -> None:
     interval = node_interval("a", 10)
     stock = stock_interval("shared", 4, 10, "kite")
-    gap = ObservationGap(AT(1), AT(9))
-    usage = CapacityUsage("eu-1", AT(10), (interval, stock), (interval.end(AT(20), AT(12)),), (gap,), "c0ffee")
+    usage = CapacityUsage("eu-1", AT(10), (interval, stock))
     assert parse_capacity_usage(dump_status(usage)) == usage
     with pytest.raises(ImplausibleStatus, match="isn't RFC 3339"):
         parse_capacity_usage(dump_status(CapacityUsage("eu-1", "yesterday")))

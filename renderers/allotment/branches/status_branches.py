@@ -18,7 +18,8 @@ from allotment.manifests.names import status_branch
 from allotment.problems import OperationRefused
 
 SUMMARY, CLUSTER, CAPACITY = "summary.md", "stocks.yaml", "capacity.yaml"
-_TENANTS_FOLDER = "tenants/"
+_TENANTS_FOLDER, _USAGE_FOLDER = "tenants/", "usage/"
+_CAPACITY_USAGE = "capacity.jsonl"
 
 
 def reported_ref(cluster: str) -> str:
@@ -34,6 +35,18 @@ def tenant_path(tenant: str) -> str:
 def tenant_of(path: str) -> str | None:
     """Return the tenant's name from the path of a tenant's status file; None for any other path."""
     return path.removeprefix(_TENANTS_FOLDER).removesuffix(".yaml") if path.startswith(_TENANTS_FOLDER) else None
+
+
+def usage_path(owner: str) -> str:
+    """Return the path of the usage log of a tenant, or of the capacity if `owner` is empty."""
+    return f"{_USAGE_FOLDER}{owner}.jsonl" if owner else _CAPACITY_USAGE
+
+
+def usage_owner(path: str) -> str | None:
+    """Return the tenant of a usage log, or an empty text for the log of the capacity; None for any other path."""
+    if path == _CAPACITY_USAGE:
+        return ""
+    return path.removeprefix(_USAGE_FOLDER).removesuffix(".jsonl") if path.startswith(_USAGE_FOLDER) else None
 
 
 class StatusBranch(NamedTuple):

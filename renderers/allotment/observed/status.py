@@ -29,6 +29,7 @@ TIME_FIELDS = frozenset(
         "time",
     }
 )
+GAP = "Gap"  # the kind of an interval in which nobody observed the cluster
 S = TypeVar("S", bound="_StatusPart")
 
 
@@ -178,6 +179,7 @@ class UsageInterval(_StatusPart, frozen=True):
     - For a node, `kind` and `name` identify its NodePool, `uid` the Node, and `node` its name.
     - For a stock, `uid` identifies its Deployment of placeholders. The stock has `units` of `gpu_spec`, and is reserved for
       `tenant`, if this is not empty.
+    - For a gap in the observation, `kind` is Gap and `name` is the cluster.
     - `end_time` is empty while the use continues. If nobody observed the cluster when the use ended, `last_observed_at` is
       the last time at which it was certain.
     """
@@ -206,10 +208,9 @@ class TenantStatus(_StatusPart, frozen=True):
 
     `namespace` is Protected or Unprotected; it is empty if there is no namespace. `disruption` is Protected if the
     tenant's instances have a PodDisruptionBudget, and empty otherwise. `previous` is the commit with the previous
-    version of this file. `transitions` are the changes of state since that version, and `ended_usage` are the intervals of
-    use that have ended since. So the chain of versions contains the whole history. `usage` are the intervals that
-    continue. `conditions` report manual edits of objects that belong to no instance, storage or
-    snapshot, such as the namespace.
+    version of this file. `transitions` are the changes of state since that version, so the chain of versions contains the
+    whole history. `usage` are the intervals of use that continue. `conditions` report manual edits of objects that belong to
+    no instance, storage or snapshot, such as the namespace.
     """
 
     tenant: str
@@ -224,7 +225,6 @@ class TenantStatus(_StatusPart, frozen=True):
     previous: str = ""
     conditions: tuple[Condition, ...] = ()
     usage: tuple[UsageInterval, ...] = ()
-    ended_usage: tuple[UsageInterval, ...] = ()
 
 
 class Stock(_StatusPart, frozen=True):
@@ -256,13 +256,6 @@ class ColdStart(_StatusPart, frozen=True):
     seconds: Annotated[int, msgspec.Meta(ge=0, le=MAX_COLD_START_SECONDS)]
 
 
-class ObservationGap(_StatusPart, frozen=True):
-    """A time in which nobody observed the cluster, because no reporter ran or the cluster didn't respond."""
-
-    start_time: str
-    end_time: str
-
-
 class DepartedTenant(_StatusPart, frozen=True):
     """A tenant without anything left in the cluster. `commit` has the last version of its file."""
 
@@ -288,18 +281,14 @@ class ClusterStatus(_StatusPart, frozen=True):
 
 
 class CapacityUsage(_StatusPart, frozen=True):
-    """The stocks of a cluster and the nodes of its NodePools. `usage`, `ended_usage` and `previous` are as in a TenantStatus.
+    """The stocks of a cluster and the nodes of its NodePools.
 
-    `since` is the time when the first reporter began to record. `gaps` are the gaps in the observation that have ended since
-    the previous version of this file.
+    `since` is the time when the first reporter began to record, and `usage` are the intervals that continue.
     """
 
     cluster: str
     since: str = ""
     usage: tuple[UsageInterval, ...] = ()
-    ended_usage: tuple[UsageInterval, ...] = ()
-    gaps: tuple[ObservationGap, ...] = ()
-    previous: str = ""
 
 
 def parse_time(text: str) -> datetime.datetime | None:
@@ -331,7 +320,7 @@ def parse_tenant_status(data: bytes) -> TenantStatus:
     Raises Malformed if the file is invalid, and ImplausibleStatus if no reporter could have written it.
     """
     status = _parse_status(data, TenantStatus, "tenant")
-    _check_times(status)
+    check_times(status)
     for kind, resources in (
         ("instance", status.instances),
         ("storage", status.storages),
@@ -347,7 +336,7 @@ def parse_cluster_status(data: bytes) -> ClusterStatus:
     Raises Malformed if the file is invalid, and ImplausibleStatus if no reporter could have written it.
     """
     status = _parse_status(data, ClusterStatus, "cluster")
-    _check_times(status)
+    check_times(status)
     _check_names("stock", status.stocks)
     return status
 
@@ -358,7 +347,7 @@ def parse_capacity_usage(data: bytes) -> CapacityUsage:
     Raises Malformed if the file is invalid, and ImplausibleStatus if no reporter could have written it.
     """
     usage = _parse_status(data, CapacityUsage, "cluster")
-    _check_times(usage)
+    check_times(usage)
     return usage
 
 
@@ -369,13 +358,13 @@ def _check_names(kind: str, entries: Sequence[Instance | Storage | Snapshot | St
             raise ImplausibleStatus(f"it names {kind} {quote_value(name)} {count} times")
 
 
-def _check_times(part: _StatusPart) -> None:
+def check_times(part: _StatusPart) -> None:
     """Raise ImplausibleStatus if this part, or a part of it, contains an invalid time."""
     for name in _list_time_fields(type(part)):
         value = getattr(part, name)
         for inner in value if isinstance(value, tuple) else (value,):
             if isinstance(inner, _StatusPart):
-                _check_times(inner)
+                check_times(inner)
         if name in TIME_FIELDS and value and parse_time(value) is None:
             raise ImplausibleStatus(f"it gives a time as {quote_value(value)}, which isn't RFC 3339 with a time zone")
 

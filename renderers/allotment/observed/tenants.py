@@ -28,8 +28,15 @@ from allotment.observed.objects import (
     VolumeSnapshot,
 )
 from allotment.observed.pod_state import InstanceView
-from allotment.observed.status import ApplicationStatus, Instance, Snapshot, Storage, TenantStatus, Transition
-from allotment.observed.usage import UsageObjects, derive_usage
+from allotment.observed.status import (
+    ApplicationStatus,
+    Instance,
+    Snapshot,
+    Storage,
+    TenantStatus,
+    Transition,
+    UsageInterval,
+)
 
 
 class TenantObjects(NamedTuple):
@@ -102,12 +109,12 @@ def derive_tenant_status(
     now: str,
     sources: PartSources | None = None,
     published: orphans.PublishedObjects | None = None,
-    last_observed_at: str = "",
+    usage: Sequence[UsageInterval] = (),
 ) -> TenantStatus:
-    """Return the status of a tenant. Its transitions and its ended usage are the changes since the status `previous`.
+    """Return the status of a tenant. Its transitions are the changes since the status `previous`.
 
-    `published` has the tenant's objects on the rendered branch; it is None if these objects are not known.
-    `last_observed_at` is the time until which the cluster was observed, if there is a gap before `now`.
+    `published` has the tenant's objects on the rendered branch; it is None if these objects are not known. `usage` are the
+    intervals of use that continue.
     """
     if published is not None:
         live = live.prefer_published(published)
@@ -134,12 +141,6 @@ def derive_tenant_status(
     by_name = {storage.name: storage for storage in storage_statuses}
     running = _derive_instances(cluster, live, parts.get("compute"), known_instances, by_name, now)
     run = tuple(judged(instance, known_instances) for instance in running)
-    usage = derive_usage(
-        UsageObjects(live.pods, live.deployments, live.replica_sets, live.claims, live.buckets, live.snapshots),
-        previous.usage if previous else (),
-        now,
-        last_observed_at,
-    )
     return TenantStatus(
         tenant=tenant,
         cluster=cluster,
@@ -160,8 +161,7 @@ def derive_tenant_status(
             *_find_transitions(known_instances, run, known_storages, storage_statuses, now),
             *_snapshot_transitions(known_snapshots, snapshot_statuses, now),
         ),
-        usage=usage.current,
-        ended_usage=usage.ended,
+        usage=tuple(usage),
     )
 
 

@@ -16,8 +16,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
-from allotment.observed.objects import BucketClaim, Deployment, Node, Pod, ReplicaSet, VolumeClaim, VolumeSnapshot
+from allotment.observed.objects import BucketClaim, Deployment, Node, Pod, VolumeClaim, VolumeSnapshot
 from allotment.observed.status import CapacityUsage, UsageInterval, parse_time
+from allotment.observed.tenants import TenantObjects
 
 STUCK_SECONDS = 300
 _ENDED_PHASES = frozenset({"Succeeded", "Failed"})
@@ -30,18 +31,7 @@ class Usage(NamedTuple):
     ended: tuple[UsageInterval, ...]
 
 
-class UsageObjects(NamedTuple):
-    """The live objects of a tenant that use capacity, and the objects that determine the GPUSpec of a pod."""
-
-    pods: Sequence[Pod]
-    deployments: Sequence[Deployment]
-    replica_sets: Sequence[ReplicaSet]
-    claims: Sequence[VolumeClaim]
-    buckets: Sequence[BucketClaim]
-    snapshots: Sequence[VolumeSnapshot]
-
-
-def derive_usage(live: UsageObjects, previous: Sequence[UsageInterval], now: str, last_observed_at: str = "") -> Usage:
+def derive_usage(live: TenantObjects, previous: Sequence[UsageInterval], now: str, last_observed_at: str = "") -> Usage:
     """Return the usage of a tenant at the time `now`. `previous` are the current intervals of the previous status.
 
     `last_observed_at` is the time until which the cluster was observed, if there is a gap before `now`; else it is empty.
@@ -176,7 +166,7 @@ def _find_end_time(pod: Pod) -> str:
     return (deletion_time + datetime.timedelta(seconds=STUCK_SECONDS)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _find_pod_usage(live: UsageObjects, by_uid: Mapping[str, UsageInterval], now: str) -> Iterator[UsageInterval]:
+def _find_pod_usage(live: TenantObjects, by_uid: Mapping[str, UsageInterval], now: str) -> Iterator[UsageInterval]:
     """Yield the usage of pods. An interval begins only once the GPUSpec is known; its start is exact also then."""
     specs = _find_gpu_specs(live)
     for pod in live.pods:
@@ -197,7 +187,7 @@ def _find_pod_usage(live: UsageObjects, by_uid: Mapping[str, UsageInterval], now
             )
 
 
-def _find_gpu_specs(live: UsageObjects) -> dict[str, str]:
+def _find_gpu_specs(live: TenantObjects) -> dict[str, str]:
     """Return the GPUSpec of the pods of each Deployment's newest ReplicaSet, by the uid of the ReplicaSet.
 
     Each kind has its own watch, so a pod may arrive before its Deployment, or before the Deployment's new GPUSpec.
@@ -210,7 +200,7 @@ def _find_gpu_specs(live: UsageObjects) -> dict[str, str]:
     }
 
 
-def _find_volume_usage(live: UsageObjects, now: str) -> Iterator[UsageInterval]:
+def _find_volume_usage(live: TenantObjects, now: str) -> Iterator[UsageInterval]:
     for claim in live.claims:
         if claim.storage and claim.phase == "Bound":
             yield _build_volume_interval(claim, claim.requested, now)

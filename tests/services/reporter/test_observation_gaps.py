@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from allotment.observed.status import ObservationGap
+from allotment.observed.status import UsageInterval
 from allotment.services.reporter.observation_gaps import GapFinder
 
 AT = "2026-11-21T10:{:02d}:{:02d}Z"
@@ -26,6 +26,10 @@ class Watch:
         self.contact = time.monotonic() - seconds
 
 
+def gap(start: str, end: str) -> UsageInterval:
+    return UsageInterval("Gap", "eu-1", "", start, end)
+
+
 @pytest.fixture
 def watches() -> list[Watch]:
     return [Watch("pods"), Watch("nodes"), Watch("applications")]
@@ -33,7 +37,7 @@ def watches() -> list[Watch]:
 
 @pytest.fixture
 def finder(watches: list[Watch]) -> GapFinder:
-    finder = GapFinder(watches)
+    finder = GapFinder("eu-1", watches)
     assert finder.find_gap(AT.format(0, 0)) == ""
     return finder
 
@@ -58,7 +62,7 @@ def test_a_silence_begins_with_the_last_message_and_ends_when_its_changes_have_a
     watches[1].be_silent(0)
     for second in (0, 30):
         assert finder.find_gap(AT.format(7, second)) == AT.format(0, 0)
-        assert finder.pending == [ObservationGap(AT.format(0, 0), AT.format(7, 0))]
+        assert finder.pending == [gap(AT.format(0, 0), AT.format(7, 0))]
     finder.find_gap(AT.format(8, 0))
     assert finder.find_gap(AT.format(8, 1)) == ""
     assert len(finder.pending) == 1
@@ -72,10 +76,10 @@ def test_the_silence_of_a_kind_that_uses_nothing_is_no_gap(finder: GapFinder, wa
 
 
 def test_a_new_reporter_has_a_gap_since_the_last_status(watches: list[Watch]) -> None:
-    finder = GapFinder(watches)
+    finder = GapFinder("eu-1", watches)
     finder.resume(AT.format(0, 0))
     assert [finder.find_gap(AT.format(30, second)) for second in (0, 1)] == [AT.format(0, 0), ""]
-    assert finder.pending == [ObservationGap(AT.format(0, 0), AT.format(30, 0))]
+    assert finder.pending == [gap(AT.format(0, 0), AT.format(30, 0))]
 
 
 def test_a_reporter_that_observed_the_cluster_has_no_gap_when_it_reads_the_branch_again(finder: GapFinder) -> None:
@@ -91,15 +95,6 @@ def test_a_clock_that_is_set_back_hides_no_later_gap(finder: GapFinder) -> None:
     assert finder.find_gap(AT.format(10, 0)) == ""
     assert finder.find_gap(AT.format(12, 0)) == ""
     assert finder.find_gap(AT.format(20, 0)) == AT.format(12, 0)
-
-
-def test_a_gap_that_is_already_written_is_pending_no_longer(finder: GapFinder, watches: list[Watch]) -> None:
-    assert finder.find_gap(AT.format(10, 0)) == AT.format(0, 0)
-    assert finder.pending == [ObservationGap(AT.format(0, 0), AT.format(10, 0))]
-    finder.resume(AT.format(5, 0))
-    assert len(finder.pending) == 1
-    finder.resume(AT.format(10, 0), finder.pending)
-    assert finder.pending == []
 
 
 def test_a_gap_stays_open_for_the_next_try_and_is_listed_once(finder: GapFinder) -> None:

@@ -29,9 +29,17 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import metrics_text
 from allotment.branches.rendered_branches import SOURCE_REF
 from allotment.branches.retention_ref import RETAINED
+from allotment.branches.status_branches import usage_path
 from allotment.observed.retention import RetainedTenant, RetentionReason, RetentionRecord
-from allotment.observed.status import CapacityUsage, ClusterStatus, parse_capacity_usage, parse_cluster_status
+from allotment.observed.status import (
+    CapacityUsage,
+    ClusterStatus,
+    UsageInterval,
+    parse_capacity_usage,
+    parse_cluster_status,
+)
 from allotment.observed.status import dump_status as text_of_status
+from allotment.observed.usage_log import parse_usage_log
 from allotment.problems import OperationRefused
 from allotment.services.reporter import published_objects, reporter
 
@@ -75,10 +83,12 @@ def test_a_commit_comes_only_with_a_change_and_says_which(bed: Bed) -> None:
     bed.report()
     bed.report(seconds=3700)
     assert git(bed.remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines() == [
+        "capacity.jsonl",
         "capacity.yaml",
         "stocks.yaml",
         "summary.md",
-    ]
+        f"usage/{live.TENANT}.jsonl",
+    ], "the usage stays"
     assert git(bed.remote, "log", "--format=%s", BRANCH).splitlines()[:2] == ["eu-1: seen", "eu-1: 3 changes"]
 
 
@@ -153,29 +163,42 @@ def test_changes_within_an_interval_are_one_commit_that_loses_none(tmp_path: Pat
     ]  # fmt: skip
 
 
+def read_log(bed: Bed, owner: str) -> list[UsageInterval]:
+    """Return the intervals of a usage log and of the logs before it, oldest first."""
+    intervals: list[UsageInterval] = []
+    commit = BRANCH
+    while commit:
+        if not git(bed.remote, "ls-tree", commit, usage_path(owner)):
+            assert commit == BRANCH
+            break
+        log = parse_usage_log(git(bed.remote, "show", f"{commit}:{usage_path(owner)}").encode())
+        intervals[:0] = log.intervals
+        commit = log.header.previous
+    return intervals
+
+
 def ended_usage(bed: Bed) -> list[tuple[str, str, str, str]]:
-    """Return the ended intervals of all commits, oldest first: uid, start, end, and the last observation before a gap."""
-    intervals: list[tuple[str, str, str, str]] = []
-    status = bed.status()
-    while True:
-        ended = [
-            (each.uid, each.start_time[14:19], each.end_time[14:19], each.last_observed_at[14:19])
-            for each in status.ended_usage
-        ]
-        intervals[:0] = ended
-        if not status.previous:
-            return intervals
-        status = bed.status(status.previous)
+    """Return the ended intervals of the tenant, oldest first: uid, start, end, and the last observation before a gap."""
+    return [
+        (each.uid, each.start_time[14:19], each.end_time[14:19], each.last_observed_at[14:19])
+        for each in read_log(bed, live.TENANT)
+    ]
 
 
-def capacity(bed: Bed, commit: str = BRANCH) -> CapacityUsage:
-    """Return the stocks and nodes of a commit."""
-    return parse_capacity_usage((git(bed.remote, "show", f"{commit}:capacity.yaml") + "\n").encode())
+def capacity(bed: Bed) -> CapacityUsage:
+    """Return the stocks and nodes."""
+    return parse_capacity_usage((git(bed.remote, "show", f"{BRANCH}:capacity.yaml") + "\n").encode())
 
 
 def gaps(bed: Bed) -> list[tuple[str, str]]:
-    """Return the gaps of the newest version of the capacity."""
-    return [(gap.start_time[14:19], gap.end_time[14:19]) for gap in capacity(bed).gaps]
+    """Return the recorded gaps, oldest first."""
+    return [(gap.start_time[14:19], gap.end_time[14:19]) for gap in read_log(bed, "") if gap.kind == "Gap"]
+
+
+def ended_nodes(bed: Bed) -> list[tuple[str, str, str]]:
+    """Return the nodes that have ended: name, end, and the last observation before a gap."""
+    ended = [each for each in read_log(bed, "") if each.kind == "NodePool"]
+    return [(each.node, each.end_time[14:19], each.last_observed_at[14:19]) for each in ended]
 
 
 def numbered(number: int) -> tuple[dict[str, Any], ...]:
@@ -210,12 +233,9 @@ def test_an_interval_that_ends_while_no_reporter_runs_has_the_last_certain_time(
     third_bed.clock = 600
     third_bed.report(*numbered(2))
     assert ended_usage(third_bed) == [("p-webui-1", "00:01", "10:01", "05:01")]
-    assert gaps(third_bed) == [("05:01", "10:01")]
+    assert gaps(third_bed) == [("00:01", "05:01"), ("05:01", "10:01")]
     third_bed.report(*numbered(3))
-    assert gaps(third_bed) == [("05:01", "10:01")], "the capacity didn't change"
-    third_bed.report(*numbered(3), placeholder("shared", 4))
-    assert gaps(third_bed) == [], "a version has the gaps since the last one"
-    assert capacity(third_bed, capacity(third_bed).previous).gaps
+    assert len(gaps(third_bed)) == 2
 
 
 def test_an_interval_that_ends_while_the_cluster_is_silent_has_the_last_certain_time(bed: Bed) -> None:
@@ -255,8 +275,7 @@ def test_a_lost_answer_to_a_push_loses_no_interval(bed: Bed, tmp_path: Path, mon
         ("p-webui-3", "00:03", "03:22", ""),
     ]
     assert gaps(bed) == []
-    ended = [(each.node, each.end_time[14:19], each.last_observed_at) for each in capacity(bed).ended_usage]
-    assert ended == [("a", "01:42", ""), ("", "01:42", "")]
+    assert ended_nodes(bed) == [("a", "01:42", "")]
 
 
 def test_the_versions_of_a_tenant_that_left_and_returned_are_linked(bed: Bed) -> None:
@@ -266,7 +285,8 @@ def test_the_versions_of_a_tenant_that_left_and_returned_are_linked(bed: Bed) ->
     status = parse_cluster_status((git(bed.remote, "show", f"{BRANCH}:stocks.yaml") + "\n").encode())
     (departed,) = status.departed
     assert departed.tenant == live.TENANT
-    assert [each.uid for each in bed.status(departed.commit).ended_usage] == ["p-webui-1"]
+    assert bed.status(departed.commit).instances == ()
+    assert [uid for uid, *_ in ended_usage(bed)] == ["p-webui-1"], "its usage stays"
     bed.report(*numbered(2))
     assert bed.status().previous == departed.commit
     assert parse_cluster_status((git(bed.remote, "show", f"{BRANCH}:stocks.yaml") + "\n").encode()).departed == ()
@@ -284,7 +304,7 @@ def test_the_nodes_of_a_pool_are_recorded(bed: Bed, tmp_path: Path) -> None:
     assert nodes() == [("l4", "a", "00:01")]
     bed.report(stock, live.node("a", gpu="l4"), live.node("b", created=2, gpu="l4"))
     bed.report(stock, live.node("b", created=2, gpu="l4"))
-    assert [(each.node, each.end_time[14:19]) for each in capacity(bed).ended_usage] == [("a", "00:03")]
+    assert ended_nodes(bed) == [("a", "00:03", "")]
     assert nodes() == [("l4", "b", "00:02")]
     assert bed.commits() == 3
     bed.report(stock, live.node("b", created=2, gpu="l4"))
@@ -294,8 +314,7 @@ def test_the_nodes_of_a_pool_are_recorded(bed: Bed, tmp_path: Path) -> None:
     other.report(stock, live.node("b", created=2, gpu="l4"))
     assert bed.commits() == 3, "the next reporter continues"
     other.report(stock, seconds=400)
-    assert [(each.node, each.last_observed_at[14:19]) for each in capacity(other).ended_usage] == [("b", "01:41")]
-    assert "b" in [each.node for each in capacity(other, capacity(other).previous).usage]
+    assert ended_nodes(other) == [("a", "00:03", ""), ("b", "08:21", "01:41")]
 
 
 def test_the_units_of_a_stock_are_recorded(bed: Bed) -> None:
@@ -303,7 +322,7 @@ def test_the_units_of_a_stock_are_recorded(bed: Bed) -> None:
         bed.report(placeholder("shared", units), seconds=10)
     (stock,) = capacity(bed).usage
     assert (stock.kind, stock.name, stock.units, stock.start_time[14:19]) == ("Stock", "shared", 6, "00:30")
-    (ended,) = capacity(bed).ended_usage
+    (ended,) = read_log(bed, "")
     assert (ended.units, ended.start_time[14:19], ended.end_time[14:19]) == (4, "00:10", "00:30")
     assert bed.commits() == 2
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from allotment.observed.conditions import seconds_between
-from allotment.observed.status import ObservationGap
+from allotment.observed.status import GAP, UsageInterval
 
 SILENT_SECONDS = 180  # after this time without a message, a watch has missed three bookmark events
 SETTLE_SECONDS = 60  # after a silence, the watches may need this time until they have delivered every change
@@ -49,18 +49,18 @@ def subtract_seconds(now: str, seconds: float) -> str:
 class GapFinder:
     """Finds gaps from the silence of the watches of objects that use capacity. `pending` are the gaps that ended."""
 
-    def __init__(self, watches: Sequence[WatchState]) -> None:
+    def __init__(self, cluster: str, watches: Sequence[WatchState]) -> None:
+        self._cluster = cluster
         self._watches = [watch for watch in watches if watch.name in _USAGE_KINDS]
         self._last_observed_at = ""
         self._gap_start = ""
         self._gap_end = ""
         self._was_silent = False
-        self.pending: list[ObservationGap] = []
+        self.pending: list[UsageInterval] = []
 
-    def resume(self, written_at: str, written_gaps: Sequence[ObservationGap] = ()) -> None:
+    def resume(self, written_at: str) -> None:
         """Continue after the status of the time `written_at`. If this process observed the cluster later, there is no gap."""
         self._last_observed_at = max(self._last_observed_at, written_at)
-        self.pending = [gap for gap in self.pending if gap not in written_gaps]
 
     def keep_open(self, start: str) -> None:
         """Let the next observation have the gap again, because the last one failed."""
@@ -91,7 +91,7 @@ class GapFinder:
         if start and not self._gap_end:
             self._gap_end = now
             if len(self.pending) < MAX_GAPS:
-                self.pending.append(ObservationGap(start, now))
+                self.pending.append(UsageInterval(GAP, self._cluster, "", start, now))
         if not (start and self._was_silent and seconds_between(self._gap_end, now) < SETTLE_SECONDS):
             self._gap_start, self._was_silent = "", False
         return start

@@ -22,10 +22,11 @@ from allotment.observed.status import (
     ColdStart,
     TenantStatus,
     Transition,
+    UsageInterval,
 )
 from allotment.observed.stocks import derive_stocks
 from allotment.observed.tenants import PartSources, TenantObjects, derive_tenant_status, is_time_dependent
-from allotment.observed.usage import has_terminating_pod
+from allotment.observed.usage import derive_usage, has_terminating_pod
 from allotment.services.reporter.edit_detection import EditDetector, detect_edits_or_none
 from allotment.services.reporter.observation_gaps import SILENT_SECONDS, WatchState, measure_silence, subtract_seconds
 from allotment.services.reporter.published_objects import PublishedBranch
@@ -64,11 +65,12 @@ class ClusterSession(NamedTuple):
 
 
 class WrittenStatuses(NamedTuple):
-    """The content of a status branch, with the changes that its last commit recorded."""
+    """The content of a status branch. `read_usage` returns the newest ended intervals of a tenant, or of the capacity ("")."""
 
     tenants: Mapping[str, TenantStatus]
     cluster: ClusterStatus
     capacity: CapacityUsage
+    read_usage: Callable[[str], Sequence[UsageInterval]]
 
 
 class LiveSourceFinder:
@@ -151,7 +153,7 @@ class Observer:
         self._unobserved_owners |= owners
         self._observe_tenants(owners)
         self._unobserved_owners.clear()
-        self.usage.finish_resume(written.tenants, written.capacity, self.statuses)
+        self.usage.finish_resume(written.tenants, written.read_usage, self.statuses)
 
     def forget_pending(self) -> None:
         """Forget the changes that no commit contains, because another replica reports the cluster."""
@@ -190,18 +192,17 @@ class Observer:
         return [edit for tenant_edits in self._edit_detector.edits.values() for edit in tenant_edits]
 
     def mark_written(self, tenants: Iterable[str]) -> None:
-        """Record that the pending changes of these tenants and the pending gaps are written."""
-        self.usage.mark_written(tenants)
+        """Record that the pending changes of these tenants, and all pending usage, are written."""
+        self.usage.mark_written()
         for tenant in tenants:
             self.pending_transitions.pop(tenant, None)
 
     def list_changed_tenants(self, written_statuses: Mapping[str, TenantStatus]) -> list[str]:
         """Return the tenants with pending changes or with a status that differs from the written status, sorted."""
-        pending = self.pending_transitions.keys() | self.usage.pending.keys()
         return sorted(
             tenant
             for tenant, status in self.statuses.items()
-            if tenant in pending or written_statuses.get(tenant) != status
+            if tenant in self.pending_transitions or written_statuses.get(tenant) != status
         )
 
     def find_newest_deletion_mark(self) -> str:
@@ -262,6 +263,7 @@ class Observer:
             return
         sources = self._sources.find_sources(tenant, live, previous)
         published = self._branch.find_published(tenant)
+        usage = derive_usage(live, previous.usage if previous else (), now, last_observed_at)
         status = derive_tenant_status(
             tenant,
             cluster,
@@ -270,21 +272,21 @@ class Observer:
             now=now,
             sources=sources,
             published=published,
-            last_observed_at=last_observed_at,
+            usage=usage.current,
         )
         edits = detect_edits_or_none(self._edit_detector, status, previous, live.whole_objects, published, now)
         status = with_edits_of(status, previous) if edits is None else with_edits(status, edits)
         if status.transitions:
             transitions = self.pending_transitions[tenant]
             transitions += status.transitions[: max(0, MAX_PENDING - len(transitions))]
-        self.usage.add(tenant, status.ended_usage)
+        self.usage.add(tenant, usage.ended)
         if cold := list(find_cold_starts(previous, status)):
             self.recent_cold_starts = select_newest((*self.recent_cold_starts, *cold))
         self.statuses[tenant] = without_history(status)
         self._deletion_marks[tenant] = _find_newest_deletion_mark(status)
         is_unsettled = (
             is_time_dependent(status)
-            or has_terminating_pod(live.pods, status.usage)
+            or has_terminating_pod(live.pods, usage.current)
             or (published is not None and orphans.needs_newer_branch(live.rendered_objects, published))
         )
         (self._time_dependent_tenants.add if is_unsettled else self._time_dependent_tenants.discard)(tenant)
@@ -325,5 +327,5 @@ def _find_newest_deletion_mark(status: TenantStatus) -> str:
 
 
 def without_history(status: TenantStatus) -> TenantStatus:
-    """Return a status without its transitions, its ended usage and the commit of the previous version."""
-    return msgspec.structs.replace(status, transitions=(), ended_usage=(), previous="")
+    """Return a status without its transitions and the commit of the previous version."""
+    return msgspec.structs.replace(status, transitions=(), previous="")

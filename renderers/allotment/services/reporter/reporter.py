@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import starmap
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from allotment.branches.status_branches import (
     reported_ref,
     tenant_of,
     tenant_path,
+    usage_path,
 )
 from allotment.declared.inventory import compute_blob_id
 from allotment.manifests.names import status_branch
@@ -37,11 +39,13 @@ from allotment.observed.status import (
     DepartedTenant,
     TenantStatus,
     Transition,
+    UsageInterval,
     dump_status,
     parse_capacity_usage,
     parse_cluster_status,
     parse_tenant_status,
 )
+from allotment.observed.usage_log import UsageLogHeader, append_usage, parse_usage_log
 from allotment.problems import OperationRefused
 from allotment.reports.cluster_page import RETAINED_TITLE, render_summary
 from allotment.services.log import Log
@@ -54,7 +58,6 @@ from allotment.services.reporter.observer import (
     without_history,
 )
 from allotment.services.reporter.published_objects import PublishedBranch
-from allotment.services.reporter.usage_recorder import without_ended_capacity
 
 HEARTBEAT_SECONDS = 3600  # the status is written at least this often, even without a change
 DELETION_MARK_SECONDS = 10  # while a volume is marked for deletion, the shortest time between two unchanged statuses
@@ -287,7 +290,8 @@ class Reporter(Loop):
 
     def _resume_from(self, report: StatusBranch) -> None:
         """Continue from the status on the branch. Every change since its last commit becomes a pending transition."""
-        written = WrittenStatuses({}, ClusterStatus(self._session.cluster, ""), CapacityUsage(self._session.cluster))
+        cluster = self._session.cluster
+        written = WrittenStatuses({}, ClusterStatus(cluster, ""), CapacityUsage(cluster), partial(_read_usage, report))
         tenants: dict[str, TenantStatus] = {}
         for path in report.branch.files if report.trusted_commit else ():
             try:
@@ -300,7 +304,7 @@ class Reporter(Loop):
             except Malformed:
                 continue  # another version of the program wrote the file: the next commit replaces the file
         self._written_statuses = {tenant: without_history(status) for tenant, status in tenants.items()}
-        self._written_cluster_status, self._written_capacity = written.cluster, without_ended_capacity(written.capacity)
+        self._written_cluster_status, self._written_capacity = written.cluster, written.capacity
         summary = report.branch.read(SUMMARY) if report.trusted_commit and SUMMARY in report.branch.files else b""
         self._written_retained = None if RETAINED_TITLE.encode() in summary else []
         self._observer.resume(written._replace(tenants=tenants))
@@ -324,7 +328,8 @@ class Reporter(Loop):
             or beats
             or retained
             or status.stocks != self._written_cluster_status.stocks
-            or self._observer.usage.is_capacity_changed(self._written_capacity)
+            or self._observer.usage.capacity != self._written_capacity
+            or self._observer.usage.list_pending()
             or self._observer.list_changed_tenants(self._written_statuses)
         )
 
@@ -349,13 +354,13 @@ class Reporter(Loop):
         changed = self._observer.list_changed_tenants(self._written_statuses)
         removed_tenants = self._list_removed_tenants(changed)
         departed = {each.tenant: each.commit for each in self._written_cluster_status.departed}
-        previous_commits = dict.fromkeys(branch.files, self._trusted_commit or "")
+        previous_commits = dict.fromkeys(branch.files, self._trusted_commit) if self._trusted_commit else {}
         previous_commits |= {tenant_path(tenant): departed.pop(tenant) for tenant in changed if tenant in departed}
         departed |= dict.fromkeys(removed_tenants, self._trusted_commit or "")
         status = msgspec.structs.replace(status, departed=tuple(starmap(DepartedTenant, sorted(departed.items()))))
         data = self._build_files(status, changed, removed_tenants, previous_commits)
         removed_paths = [tenant_path(name) for name in removed_tenants]
-        files = {} if self._foreign_reason and not self._written_statuses else dict(branch.files)
+        files = {} if self._foreign_reason and not self._trusted_commit else dict(branch.files)
         files |= {path: compute_blob_id(content) for path, content in data.items()}
         for path in removed_paths:
             files.pop(path, None)
@@ -415,6 +420,17 @@ class Reporter(Loop):
             if _is_empty(tenant_status) and name not in changed
         ]
 
+    def _build_usage_logs(self, observed_at: str, previous_commits: Mapping[str, str]) -> dict[str, bytes]:
+        """Return the usage logs with the pending usage, by path. `previous_commits` are as in `_build_files`."""
+        assert self._branch is not None
+        logs = {}
+        for owner, intervals in self._observer.usage.list_pending().items():
+            path = usage_path(owner)
+            previous = previous_commits.get(path, "")
+            header = UsageLogHeader(self._session.cluster, owner, observed_at, previous)
+            logs[path] = append_usage(self._branch.read(path) if previous else None, header, intervals)
+        return logs
+
     def _build_files(
         self,
         status: ClusterStatus,
@@ -423,21 +439,21 @@ class Reporter(Loop):
         previous_commits: Mapping[str, str],
     ) -> dict[str, bytes]:
         """Return the files to write, by path. `previous_commits` are the commits with their previous versions, by path."""
-        is_full = bool(self._foreign_reason) and not self._written_statuses
+        is_full = bool(self._foreign_reason) and not self._trusted_commit
         texts = {
             tenant_path(tenant): dump_status(
                 msgspec.structs.replace(
                     self._observer.statuses[tenant],
                     transitions=tuple(self._observer.pending_transitions.get(tenant, ())),
-                    ended_usage=tuple(self._observer.usage.pending.get(tenant, ())),
                     previous=previous_commits.get(tenant_path(tenant), ""),
                 )
             )
             for tenant in (self._observer.statuses if is_full else changed)
         }
         texts[CLUSTER] = dump_status(status)
-        if is_full or self._observer.usage.is_capacity_changed(self._written_capacity):
-            texts[CAPACITY] = dump_status(self._observer.usage.build_capacity(previous_commits.get(CAPACITY, "")))
+        if is_full or self._observer.usage.capacity != self._written_capacity:
+            texts[CAPACITY] = dump_status(self._observer.usage.capacity)
+        texts |= self._build_usage_logs(status.observed_at, previous_commits)
         statuses = [
             self._observer.statuses[tenant]
             for tenant in sorted(self._observer.statuses)
@@ -445,6 +461,17 @@ class Reporter(Loop):
         ]
         texts[SUMMARY] = render_summary(status, statuses, self._retained_tenants())
         return texts
+
+
+def _read_usage(report: StatusBranch, owner: str) -> list[UsageInterval]:
+    """Return the intervals of the usage log of a tenant, or of the capacity; an empty list if there is no valid log."""
+    path = usage_path(owner)
+    if not report.trusted_commit or path not in report.branch.files:
+        return []
+    try:
+        return parse_usage_log(report.branch.read(path)).intervals
+    except Malformed:
+        return []  # another version of the program wrote it: a new log replaces it
 
 
 def _is_empty(status: TenantStatus) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -13,60 +13,60 @@ from allotment.observed.usage import derive_capacity_usage, merge_ended, restore
 from allotment.services.reporter.observation_gaps import GapFinder, WatchState
 
 MAX_PENDING = 5_000  # changes of a kind that are stored for a tenant while nothing can be pushed
+CAPACITY_OWNER = ""  # the owner of the intervals of stocks, nodes and gaps, which belong to no tenant
 
 
 class UsageRecorder:
     """Collects ended usage until it is written, also while the status branch can't be pushed or read.
 
-    - `pending` has the ended intervals of each tenant that no commit contains yet.
-    - `capacity` has the stocks and nodes of the cluster, and those that have ended and that no commit contains yet.
+    - `pending` has the ended intervals that no commit contains yet, by tenant or CAPACITY_OWNER.
+    - `capacity` has the current stocks and nodes of the cluster.
     - `gaps` finds the gaps in the observation.
     """
 
     def __init__(self, cluster: str, watches: Sequence[WatchState]) -> None:
-        self.gaps = GapFinder(watches)
+        self.gaps = GapFinder(cluster, watches)
         self.pending: dict[str, list[UsageInterval]] = defaultdict(list)
         self.capacity = CapacityUsage(cluster)
         # Until the usage since the written status is complete, a repeated resume needs these intervals again.
         self._observed_usage: dict[str, tuple[UsageInterval, ...]] = {}
         self._observed_ended: dict[str, list[UsageInterval]] = {}
-        self._observed_capacity: tuple[UsageInterval, ...] = ()
 
     def begin_resume(self, observed_at: str, capacity: CapacityUsage, statuses: Mapping[str, TenantStatus]) -> None:
         """Continue from the status that was written at `observed_at`. `statuses` are those that this process observed."""
-        for tenant, intervals in self.pending.items():
-            self._observed_ended[tenant] = [*intervals, *self._observed_ended.get(tenant, ())]
+        for owner, intervals in self.list_pending().items():
+            self._observed_ended[owner] = [*intervals, *self._observed_ended.get(owner, ())]
         self.pending.clear()
+        self.gaps.pending.clear()
         self._observed_usage = {tenant: status.usage for tenant, status in statuses.items()} | self._observed_usage
-        self._observed_capacity = (*self.capacity.ended_usage, *self._observed_capacity)
-        self.capacity = without_ended_capacity(capacity)
-        self.gaps.resume(observed_at, capacity.gaps)
+        self.capacity = capacity
+        self.gaps.resume(observed_at)
 
     def finish_resume(
-        self, written: Mapping[str, TenantStatus], written_capacity: CapacityUsage, statuses: dict[str, TenantStatus]
+        self,
+        written: Mapping[str, TenantStatus],
+        read_usage: Callable[[str], Sequence[UsageInterval]],
+        statuses: dict[str, TenantStatus],
     ) -> None:
-        """Restore, in `statuses` and `pending`, the times that this process observed and that aren't `written`.
+        """Restore, in `statuses` and `pending`, the times that this process observed and that aren't written.
 
-        An interval that this process saw end has its exact end, unless the written status already has an end.
+        An interval that this process saw end has its exact end, unless `read_usage`, which returns the newest written
+        intervals of an owner, has an end.
         """
         for tenant, observed in self._observed_usage.items():
             if tenant in statuses:
                 recorded = written[tenant].usage if tenant in written else ()
                 usage = restore_starts(statuses[tenant].usage, observed, recorded)
                 statuses[tenant] = msgspec.structs.replace(statuses[tenant], usage=usage)
-        for tenant, intervals in self._observed_ended.items():
-            ended = written[tenant].ended_usage if tenant in written else ()
-            if merged := merge_ended(self.pending.get(tenant, ()), intervals, ended):
-                self.pending[tenant] = list(merged)
-                statuses.setdefault(tenant, TenantStatus(tenant, self.capacity.cluster))
-        ended_capacity = merge_ended(self.capacity.ended_usage, self._observed_capacity, written_capacity.ended_usage)
-        self.capacity = msgspec.structs.replace(self.capacity, ended_usage=ended_capacity)
+        for owner, intervals in self._observed_ended.items():
+            merged = merge_ended(self.pending.pop(owner, ()), intervals, read_usage(owner))
+            self.add(owner, merged)
         self._forget_observed()
 
-    def add(self, tenant: str, ended: Sequence[UsageInterval]) -> None:
-        """Add intervals of a tenant that have ended, up to MAX_PENDING."""
+    def add(self, owner: str, ended: Sequence[UsageInterval]) -> None:
+        """Add intervals of a tenant or of the capacity that have ended, up to MAX_PENDING."""
         if ended:
-            self.pending[tenant] += ended[: max(0, MAX_PENDING - len(self.pending[tenant]))]
+            self.pending[owner] += ended[: max(0, MAX_PENDING - len(self.pending[owner]))]
 
     def observe_capacity(self, objects: Iterable[ObservedObject], now: str, last_observed_at: str) -> None:
         """Derive the stocks and nodes at the time `now` from the cluster's placeholder Deployments and nodes."""
@@ -78,39 +78,25 @@ class UsageRecorder:
             now,
             last_observed_at,
         )
-        self.capacity = msgspec.structs.replace(
-            self.capacity,
-            since=self.capacity.since or now,
-            usage=usage.current,
-            ended_usage=(*self.capacity.ended_usage, *usage.ended)[:MAX_PENDING],
-        )
+        self.add(CAPACITY_OWNER, usage.ended)
+        self.capacity = msgspec.structs.replace(self.capacity, since=self.capacity.since or now, usage=usage.current)
 
-    def build_capacity(self, previous: str) -> CapacityUsage:
-        """Return the content of the file of the capacity. `previous` is the commit with its previous version."""
-        return msgspec.structs.replace(self.capacity, gaps=tuple(self.gaps.pending), previous=previous)
+    def list_pending(self) -> dict[str, list[UsageInterval]]:
+        """Return the ended intervals that no commit contains yet, with the gaps, by tenant or CAPACITY_OWNER."""
+        if not self.gaps.pending:
+            return self.pending
+        return {**self.pending, CAPACITY_OWNER: [*self.pending.get(CAPACITY_OWNER, ()), *self.gaps.pending]}
 
-    def is_capacity_changed(self, written: CapacityUsage) -> bool:
-        """Return whether the capacity differs from the `written` capacity, or a gap is not written yet."""
-        return bool(self.gaps.pending) or self.capacity != written
-
-    def mark_written(self, tenants: Iterable[str]) -> None:
-        """Record that the pending usage of these tenants, the ended capacity and the pending gaps are written."""
+    def mark_written(self) -> None:
+        """Record that all pending intervals and gaps are written."""
         self.gaps.pending.clear()
-        self.capacity = without_ended_capacity(self.capacity)
-        for tenant in tenants:
-            self.pending.pop(tenant, None)
+        self.pending.clear()
 
     def forget(self) -> None:
-        """Forget what no commit contains, because another replica reports the cluster and observes it too."""
+        """Forget the pending usage, because another replica reports the cluster and observes it too."""
         self.pending.clear()
-        self.capacity = without_ended_capacity(self.capacity)
         self._forget_observed()
         self.gaps.forget()
 
     def _forget_observed(self) -> None:
-        self._observed_usage, self._observed_ended, self._observed_capacity = {}, {}, ()
-
-
-def without_ended_capacity(capacity: CapacityUsage) -> CapacityUsage:
-    """Return the capacity without ended intervals, gaps and the commit of the previous version."""
-    return msgspec.structs.replace(capacity, ended_usage=(), gaps=(), previous="")
+        self._observed_usage, self._observed_ended = {}, {}
