@@ -40,7 +40,7 @@ def test_help_lists_every_command_in_one_group(allot: Allot) -> None:
     )
     lines = allot("--help").out.splitlines()
     titles = [line.removesuffix(":") for line in lines if line.removesuffix(":") in COMMAND_GROUPS]
-    assert titles == ["Tenants", "Platform team", "Operations (SRE)", "CI and services", "This program"]
+    assert titles == ["Tenants", "Finance", "Platform team", "Operations (SRE)", "CI and services", "This program"]
     for title, commands in COMMAND_GROUPS.items():
         section = itertools.takewhile(bool, lines[lines.index(f"{title}:") + 1 :])
         assert [line.split()[0] for line in section if not line.startswith("     ")] == list(commands)

@@ -234,10 +234,11 @@ def print_rows(
     elif style == "name":
         click.echo("".join(f"{escape_unprintable(label_of(row), 400)}\n" for row in rows), nl=False)
     elif rows:
-        _print_table(rows, columns, wide=style == "wide")
+        print_table(rows, columns, wide=style == "wide")
 
 
-def _print_table(rows: Sequence[R], columns: Sequence[ListColumn[R]], *, wide: bool) -> None:
+def print_table(rows: Sequence[R], columns: Sequence[ListColumn[R]], *, wide: bool) -> None:
+    """Print a table: with styles and wrapped to the width of a terminal, or as text for a pipe."""
     from allotment.reports.list_table import build_sheet, format_table
 
     if sys.stdout.isatty():

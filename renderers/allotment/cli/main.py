@@ -42,6 +42,9 @@ COMMAND_GROUPS = {
         "history": "Show the changes of state of an instance, storage or snapshot.",
         "recover": "Retry the failed preparation of a storage.",
     },
+    "Finance": {
+        "usage": "Show how long tenants used units, storages and snapshots.",
+    },
     "Platform team": {
         "init": "Create a repository of declarations.",
         "ownership": "Write the file of code owners for the forge.",

@@ -21,7 +21,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ),
     ("shell", "terminal"): "`allot exec TENANT/INSTANCE` opens a shell in its pod",
     ("open", "url", "connect", "port-forward"): "`allot instance open TENANT/INSTANCE` opens its URL in a browser",
-    ("top", "metrics", "graphs", "usage"): "`allot status TENANT/INSTANCE` prints the link to its graphs",
+    ("top", "metrics", "graphs"): "`allot status TENANT/INSTANCE` prints the link to its graphs",
     ("events",): "`allot history TENANT/NAME` lists the changes of its state",
     ("watch",): "`allot status --watch` looks again every few seconds",
     ("signin", "auth"): "`allot login CLUSTER` logs you in, to call the URLs of a tenant from programs",

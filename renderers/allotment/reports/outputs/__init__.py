@@ -25,6 +25,7 @@ OUTPUTS = (
     "schema",
     "status",
     "history",
+    "usage",
     "wait",
     "instance",
     "instance list",

@@ -1,0 +1,1 @@
+"""Computes usage and costs from recorded intervals."""

@@ -1,0 +1,130 @@
+"""Clips recorded uses to a period, and adds them up by tenant, label, day or other dimensions."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from allotment.billing.periods import Period, find_day, format_moment, split_days, split_hours, split_interval
+from allotment.billing.recorded_use import Use
+from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
+from allotment.declared.values import GIBI
+
+LABEL_PREFIX = "label:"
+NO_VALUE = "-"  # the group of uses without a value in a dimension
+_HOUR = Decimal(3600)
+
+
+class Share(NamedTuple):
+    """The part of a use within a period: certain from `start` until `certain_end`, and unknown from then until `end`."""
+
+    use: Use
+    start: int
+    certain_end: int
+    end: int
+
+    @property
+    def weight(self) -> int:
+        """The used amount: bytes of a storage or snapshot, or 1 unit."""
+        return self.use.size if self.use.kind != INSTANCE.kind.name else 1
+
+
+class Amounts(NamedTuple):
+    """The certain and the unknown use of a kind: unit × seconds, or bytes × seconds."""
+
+    certain: int = 0
+    unknown: int = 0
+
+    def add(self, certain: int, unknown: int) -> Amounts:
+        """Return the sums."""
+        return Amounts(self.certain + certain, self.unknown + unknown)
+
+
+class Total(NamedTuple):
+    """The sums of a group. `group` has a value for each dimension. `hours` are those of units."""
+
+    group: tuple[str, ...]
+    units: Amounts
+    storages: Amounts
+    snapshots: Amounts
+
+
+def clip_uses(uses: Iterable[Use], period: Period) -> list[Share]:
+    """Return the shares of uses within a period. A use outside it has none."""
+    shares = []
+    for use in uses:
+        start, end = period.clip(use.start, use.end)
+        if start < end:
+            shares.append(Share(use, start, min(max(start, use.certain_end), end), end))
+    return shares
+
+
+def sum_shares(
+    shares: Iterable[Share], dimensions: Sequence[str], period: Period, zone: datetime.tzinfo
+) -> list[Total]:
+    """Return the sums of each group, sorted. Without dimensions, the only group is `()`.
+
+    A dimension is tenant, instance, spec, storage, cluster, day, hour or label:KEY. The sums of all groups are those of the
+    shares, except that `instance` has only units, and `storage` has only storages and snapshots.
+    """
+    find_values = [_VALUES[name] if name in _VALUES else _find_label(name) for name in dimensions if name not in _TIMES]
+    totals: dict[tuple[str, ...], Total] = {}
+    for share, time in _split_by_time(shares, dimensions, period, zone):
+        if any(share.use.kind not in _KINDS.get(name, _ALL_KINDS) for name in dimensions):
+            continue
+        values = iter([find(share.use) for find in find_values])
+        group = tuple(time if name in _TIMES else next(values) for name in dimensions)
+        total = totals.get(group) or Total(group, Amounts(), Amounts(), Amounts())
+        field = _FIELDS[share.use.kind]
+        certain = (share.certain_end - share.start) * share.weight
+        unknown = (share.end - share.certain_end) * share.weight
+        totals[group] = total._replace(**{field: getattr(total, field).add(certain, unknown)})
+    return [totals[group] for group in sorted(totals)]
+
+
+def to_hours(seconds: int) -> Decimal:
+    """Return the hours of some seconds."""
+    return Decimal(seconds) / _HOUR
+
+
+def to_gib_hours(byte_seconds: int) -> Decimal:
+    """Return GiB × hours of bytes × seconds."""
+    return Decimal(byte_seconds) / GIBI / _HOUR
+
+
+def _split_by_time(
+    shares: Iterable[Share], dimensions: Sequence[str], period: Period, zone: datetime.tzinfo
+) -> Iterator[tuple[Share, str]]:
+    """Yield the parts of shares, each with its day or hour, or an empty text without such a dimension."""
+    unit = next((name for name in dimensions if name in _TIMES), "")
+    if not unit:
+        yield from ((share, "") for share in shares)
+        return
+    starts = (split_days if unit == "day" else split_hours)(period, zone)
+    labels = [str(find_day(start, zone)) if unit == "day" else format_moment(start, zone) for start in starts]
+    for share in shares:
+        for index, start, end in split_interval(share.start, share.end, starts):
+            certain_end = min(max(start, share.certain_end), end)
+            yield Share(share.use, start, certain_end, end), labels[index]
+
+
+def _find_label(dimension: str) -> Callable[[Use], str]:
+    key = dimension.removeprefix(LABEL_PREFIX)
+    return lambda use: use.labels.get(key, NO_VALUE)
+
+
+_TIMES = frozenset({"day", "hour"})
+_VALUES: dict[str, Callable[[Use], str]] = {
+    "tenant": lambda use: use.tenant,
+    "cluster": lambda use: use.cluster,
+    "spec": lambda use: use.offer or NO_VALUE,
+    "instance": lambda use: f"{use.tenant}/{use.name}",
+    "storage": lambda use: f"{use.tenant}/{use.name}" + (" (snapshot)" if use.kind == SNAPSHOT.kind.name else ""),
+}
+DIMENSIONS = (*_VALUES, *sorted(_TIMES))
+_STORED_KINDS = frozenset({STORAGE.kind.name, SNAPSHOT.kind.name})
+_ALL_KINDS = frozenset({INSTANCE.kind.name}) | _STORED_KINDS
+_KINDS = {"instance": frozenset({INSTANCE.kind.name}), "storage": _STORED_KINDS}
+_FIELDS = {INSTANCE.kind.name: "units", STORAGE.kind.name: "storages", SNAPSHOT.kind.name: "snapshots"}

@@ -1,0 +1,178 @@
+"""Provides the options and the sources of all commands that read the recorded usage."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from allotment.cli.options import find_repository, is_quiet, repository_option
+from allotment.problems import OperationRefused, escape_unprintable, quote_value
+
+if TYPE_CHECKING:
+    from allotment.billing.periods import Period
+    from allotment.billing.recorded_use import ClusterRecord, UsageRecord
+    from allotment.declared.kinds.platform import Platform
+    from allotment.services.reporter.clone import Clone, DeclaredCommit
+
+status_url_option = click.option(
+    "--status-url",
+    "url",
+    metavar="URL",
+    help="The repository of the status branches. Default: spec.git.status of the platform, or origin.",
+)
+
+
+class Moment(click.ParamType[str]):
+    """The start of a day, such as 2026-11-01, or a time with a time zone, such as 2026-11-01T10:00:00+01:00."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            moment = datetime.datetime.fromisoformat(value)
+        except ValueError:
+            moment = None
+        if moment is None or (moment.tzinfo is None and len(value) != len("2026-11-01")):
+            self.fail(
+                f"{quote_value(value)} is no time: write a day such as 2026-11-01, or a time with a time zone such as"
+                " 2026-11-01T10:00:00+01:00",
+                param,
+                ctx,
+            )
+        return str(value)
+
+
+class Month(click.ParamType[str]):
+    """A month, such as 2026-11."""
+
+    name = "month"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from allotment.billing.periods import month_period
+
+        try:
+            month_period(value, datetime.UTC)
+        except ValueError:
+            self.fail(f"{quote_value(value)} is no month: write a month such as 2026-11", param, ctx)
+        return str(value)
+
+
+class Dimension(click.ParamType[str]):
+    """A dimension of sums: tenant, instance, spec, storage, cluster, day, hour or label:KEY."""
+
+    name = "dimension"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from allotment.billing.usage_totals import DIMENSIONS, LABEL_PREFIX
+
+        name, separator, key = str(value).partition(":")
+        if value not in DIMENSIONS and not (f"{name}{separator}" == LABEL_PREFIX and key):
+            from allotment.cli.status_options import suggest_name
+
+            hint = suggest_name(str(value), DIMENSIONS)
+            if "did you mean" not in hint:
+                hint = f": write {', '.join(DIMENSIONS)} or label:KEY"
+            self.fail(f"no dimension is named {quote_value(value)}{hint}", param, ctx)
+        return str(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        from allotment.billing.usage_totals import DIMENSIONS, LABEL_PREFIX
+
+        names = [name for name in (*DIMENSIONS, LABEL_PREFIX) if name.startswith(incomplete)]
+        return [click.shell_completion.CompletionItem(name) for name in names]
+
+
+def billing_output_option(*styles: str) -> Callable[..., Any]:
+    """Return the option -o/--output. Its value `style` is one of `styles`, by default the first."""
+    return click.option(
+        "-o",
+        "--output",
+        "style",
+        type=click.Choice(styles, case_sensitive=False),
+        default=styles[0],
+        show_default=True,
+        help="The output format; schemas/output/ has the JSON Schemas.",
+    )
+
+
+def record_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --repo and --status-url."""
+    for option in (status_url_option, repository_option):
+        command = option(command)
+    return command
+
+
+class BillingSource(NamedTuple):
+    """The clone, the commit of the declarations, and the settings from which usage is read."""
+
+    clone: Clone
+    declared: DeclaredCommit
+    platform: Platform
+    zone: datetime.tzinfo
+
+
+def open_billing_source(repo: Path | None, url: str | None) -> BillingSource:
+    """Return the source of the recorded usage.
+
+    Raises OperationRefused if origin doesn't answer, or if the Platform declaration can't be read.
+    """
+    from zoneinfo import ZoneInfo
+
+    from allotment.services.platform_settings import read_platform
+    from allotment.services.reporter.clone import Clone
+
+    clone = Clone(find_repository(repo), url)
+    declared = clone.fetch_declared_commit()
+    platform = read_platform(clone.find_settings_commit(declared))
+    if platform is None:
+        raise OperationRefused("platform/platform.yaml can't be read: `allot validate` shows the reason")
+    return BillingSource(clone, declared, platform, ZoneInfo(platform.spec.billing.time_zone))
+
+
+def read_record(source: BillingSource, tenant: str | None, since: int) -> UsageRecord:
+    """Return the recorded usage of a tenant, or of all tenants, that ended after `since` or continues.
+
+    Raises OperationRefused if there is no such tenant, or if the remote doesn't answer.
+    """
+    from allotment.services.platform_settings import read_reporter_keys
+    from allotment.services.reporter.usage_reader import read_usage_record
+
+    url = source.clone.resolve_urls(source.declared).status
+    if not source.clone.has_remote(url):
+        raise OperationRefused(
+            "the clone has no remote named origin, from which it would read the recorded usage: add it, or name the"
+            " repository of the status branches with --status-url"
+        )
+    remote = source.clone.remote(url)
+    declared = source.declared.source
+    keys = read_reporter_keys(declared, declared.list_folders("clusters"))
+    record = read_usage_record(source.clone.repository, remote, sorted(keys.items()), tenant, since)
+    if tenant is not None and tenant not in record.tenants:
+        declared_tenants = set(declared.list_folders("tenants"))
+        if tenant not in declared_tenants:
+            from allotment.cli.status_options import suggest_name
+
+            raise OperationRefused(
+                f"no tenant is named {quote_value(tenant)}: no tenant with this name is declared or recorded"
+                f"{suggest_name(tenant, declared_tenants | record.tenants)}"
+            )
+    return record
+
+
+def print_record_notes(records: tuple[ClusterRecord, ...], period: Period, zone: datetime.tzinfo) -> bool:
+    """Print the limits of the record to standard error. Return whether a part of it can't be read."""
+    from allotment.reports.record_notes import describe_record
+
+    has_problem = False
+    for record in records:
+        for note in describe_record(record, period, zone):
+            has_problem |= note.is_problem
+            if note.is_problem or not is_quiet():
+                click.echo(escape_unprintable(f"{record.cluster}: {note.text}", 1000), err=True)
+    return has_problem

@@ -1,0 +1,46 @@
+"""Writes the parts of an output as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from allotment.output_part import Part
+
+
+def format_csv(kind: type[Part], parts: Iterable[Part], groups: Iterable[str] = ()) -> str:
+    """Return the parts as CSV (RFC 4180, with \\n): a column for each field, with its JSON name.
+
+    A field that maps names to values becomes a column for each name in `groups`, or, if it isn't the first field, a column
+    with `name=value` texts. The first line has the names of the columns.
+    """
+    groups = list(groups)
+    fields = msgspec.structs.fields(kind)
+    heads = [head for field in fields for head in (groups if field.name == "group" else [field.encode_name])]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(heads)
+    for part in parts:
+        values = [getattr(part, field.name) for field in fields]
+        cells: list[str] = []
+        for field, value in zip(fields, values, strict=True):
+            cells += [value[name] for name in groups] if field.name == "group" else [_format_cell(value)]
+        writer.writerow(cells)
+    return text.getvalue()
+
+
+def _format_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, Mapping):
+        return ";".join(f"{key}={item}" for key, item in sorted(value.items()))
+    return str(value)

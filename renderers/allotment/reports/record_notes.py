@@ -1,0 +1,52 @@
+"""Describes the limits of the recorded usage of a cluster in a period."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from allotment.billing.periods import Period, format_moment
+from allotment.billing.recorded_use import ClusterRecord
+from allotment.billing.usage_totals import to_hours
+from allotment.problems import pluralize
+from allotment.reports.usage_columns import format_hours
+
+_SHOWN_GAPS = 5
+
+
+class RecordNote(NamedTuple):
+    """A sentence about a record. A problem means that a part of the record can't be read."""
+
+    text: str
+    is_problem: bool = False
+
+
+def describe_record(record: ClusterRecord, period: Period, zone: datetime.tzinfo) -> Iterator[RecordNote]:
+    """Yield the notes about the record of a cluster, problems first."""
+    for problem in record.problems:
+        yield RecordNote(problem, is_problem=True)
+    if not record.commit:
+        if not record.problems:
+            yield RecordNote("no reporter has reported it yet")
+        return
+    if not record.is_signed:
+        yield RecordNote(
+            "the status is not signed, so everyone with write access to its branch can write the usage: declare spec.reporter.publicKey"
+            " of the Cluster"
+        )
+    if record.recorded_since is not None and period.start < record.recorded_since:
+        yield RecordNote(f"usage is recorded since {format_moment(record.recorded_since, zone)}")
+    if record.observed_until is not None and record.observed_until < period.end:
+        yield RecordNote(f"observed until {format_moment(record.observed_until, zone)}")
+    gaps = record.find_gaps(period)
+    if gaps:
+        hours = format_hours(to_hours(sum(end - start for start, end in gaps)))
+        first_gaps = [
+            f"{format_moment(start, zone)} to {format_moment(end, zone)}" for start, end in gaps[:_SHOWN_GAPS]
+        ]
+        more = f" and {len(gaps) - _SHOWN_GAPS} more" if len(gaps) > _SHOWN_GAPS else ""
+        yield RecordNote(
+            f"nobody observed the cluster for {hours} hours in {pluralize(len(gaps), 'gap')}: {', '.join(first_gaps)}{more}; a use"
+            " that began and ended in a gap is not recorded"
+        )

@@ -1,0 +1,76 @@
+"""Defines the columns of recorded usage: of intervals, and of sums."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+from allotment.billing.periods import format_moment
+from allotment.billing.usage_totals import Amounts, Share, Total, to_gib_hours, to_hours
+from allotment.declared.values import GIBI, format_size
+from allotment.reports.list_table import ListColumn
+
+_KIND_NAMES = {"GPUInstance": "instance", "GPUStorage": "storage", "GPUStorageSnapshot": "snapshot"}
+
+
+def interval_columns(zone: datetime.tzinfo) -> list[ListColumn[Share]]:
+    """Return the columns of intervals, with times in a time zone."""
+    return [
+        ListColumn("tenant", lambda share: share.use.tenant),
+        ListColumn("cluster", lambda share: share.use.cluster),
+        ListColumn("kind", lambda share: _KIND_NAMES.get(share.use.kind, share.use.kind)),
+        ListColumn("name", lambda share: share.use.name),
+        ListColumn("spec", lambda share: share.use.offer or "-"),
+        ListColumn("amount", format_amount),
+        ListColumn("from", lambda share: format_moment(share.start, zone)),
+        ListColumn(
+            "until", lambda share: format_moment(share.end, zone) + (" (continues)" if share.use.is_open else "")
+        ),
+        ListColumn("hours", lambda share: format_hours(to_hours(share.certain_end - share.start))),
+        ListColumn("unknown", lambda share: _format_unknown(to_hours(share.end - share.certain_end))),
+    ]
+
+
+def total_columns(dimensions: Sequence[str]) -> list[ListColumn[Total]]:
+    """Return the columns of sums: a column for each dimension, and the sums in hours and in GiB × hours."""
+    columns = [ListColumn[Total](name, _value_at(index)) for index, name in enumerate(dimensions)]
+    return [
+        *columns,
+        ListColumn("unit-hours", lambda total: format_hours(to_hours(total.units.certain))),
+        ListColumn("storage-gib-hours", lambda total: format_hours(to_gib_hours(total.storages.certain))),
+        ListColumn("snapshot-gib-hours", lambda total: format_hours(to_gib_hours(total.snapshots.certain))),
+        ListColumn("unknown", _describe_unknown),
+    ]
+
+
+def format_amount(share: Share) -> str:
+    """Return the used amount: 1 unit, or a size."""
+    if share.use.kind == "GPUInstance":
+        return "1 unit"
+    size = share.use.size
+    return format_size(size) if size % GIBI == 0 else f"{format_hours(Decimal(size) / GIBI)}Gi"
+
+
+def format_hours(hours: Decimal) -> str:
+    """Return hours with two decimal places, rounded half up."""
+    return f"{hours.quantize(Decimal('0.01'), rounding='ROUND_HALF_UP'):f}"
+
+
+def _value_at(index: int) -> Callable[[Total], str]:
+    return lambda total: total.group[index]
+
+
+def _format_unknown(hours: Decimal) -> str:
+    return format_hours(hours) if hours else "-"
+
+
+def _describe_unknown(total: Total) -> str:
+    """Return the unknown use of a group, such as `2.50 unit hours`; a dash for none."""
+    parts: list[tuple[Amounts, Callable[[int], Decimal], str]] = [
+        (total.units, to_hours, "unit hours"),
+        (total.storages, to_gib_hours, "storage GiB hours"),
+        (total.snapshots, to_gib_hours, "snapshot GiB hours"),
+    ]
+    texts = [f"{format_hours(convert(amounts.unknown))} {unit}" for amounts, convert, unit in parts if amounts.unknown]
+    return ", ".join(texts) or "-"

@@ -1,0 +1,195 @@
+"""Reads the recorded usage of clusters from their status branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
+from allotment.billing.periods import parse_moment
+from allotment.billing.recorded_use import ClusterRecord, UsageRecord, Use, drop_overlaps, read_interval
+from allotment.branches.status_branches import (
+    CAPACITY,
+    CLUSTER,
+    StatusBranch,
+    read_status_branches,
+    tenant_of,
+    usage_owner,
+    usage_path,
+)
+from allotment.manifests.yaml_text import Malformed
+from allotment.observed.status import (
+    GAP,
+    UsageInterval,
+    parse_capacity_usage,
+    parse_cluster_status,
+    parse_tenant_status,
+)
+from allotment.observed.usage_log import UsageLog, parse_usage_log
+from allotment.problems import OperationRefused
+
+# The clock of a cluster may be set back, so an interval may be in a log that began before the interval ended.
+_CLOCK_TOLERANCE = 86_400
+
+
+class _Recorded(NamedTuple):
+    """An interval of a tenant, or of the capacity if `owner` is empty, and the commit that has it."""
+
+    owner: str
+    interval: UsageInterval
+    commit: str
+
+
+def read_usage_record(
+    repository: Repository,
+    remote: Remote,
+    clusters: Iterable[tuple[str, str | None]],
+    tenant: str | None,
+    since: int,
+) -> UsageRecord:
+    """Return the uses of one tenant, or of all tenants if `tenant` is None, that ended after `since` or continue.
+
+    `clusters` has the name of each cluster and the declared public key of its reporter. `since` is in seconds since 1970.
+    Raises OperationRefused if the remote can't be reached.
+    """
+    records, uses, tenants = [], [], set[str]()
+    keys = dict(clusters)
+    for cluster, branch in read_status_branches(repository, remote, keys).items():
+        reader = _ClusterReader(repository, cluster, branch, is_signed=keys[cluster] is not None)
+        record, cluster_uses = reader.read(tenant, since)
+        records.append(record)
+        uses += cluster_uses
+        for path in branch.branch.files if branch.trusted_commit else ():
+            tenants |= {owner for owner in (tenant_of(path), usage_owner(path)) if owner}
+    return UsageRecord(tuple(records), tuple(uses), frozenset(tenants))
+
+
+class _ClusterReader:
+    """Reads the record of one cluster."""
+
+    def __init__(self, repository: Repository, cluster: str, branch: StatusBranch, *, is_signed: bool) -> None:
+        self._repository = repository
+        self._cluster = cluster
+        self._branch = branch
+        self._is_signed = is_signed
+        self._problems: list[str] = []
+
+    def read(self, tenant: str | None, since: int) -> tuple[ClusterRecord, list[Use]]:
+        """Return the record of the cluster, and the uses of the tenant, or of all tenants."""
+        commit = self._branch.trusted_commit
+        if self._branch.distrust_reason:
+            self._problems.append(self._branch.distrust_reason)
+        if commit is None:
+            return self._build_record(None, None, "", [], []), []
+        observed_until, recorded_since = self._read_times(commit)
+        recorded = list(self._read_open(commit, tenant)) + list(self._read_logs(commit, tenant, since))
+        gaps = sorted(
+            {
+                (parse_moment(each.interval.start_time), parse_moment(each.interval.end_time))
+                for each in recorded
+                if each.interval.kind == GAP
+            }
+        )
+        uses = drop_overlaps(
+            read_interval(each.interval, self._cluster, each.owner, observed_until or 0, each.commit)
+            for each in recorded
+            if each.interval.kind != GAP
+        )
+        capacity = [use for use in uses if not use.tenant]
+        record = self._build_record(observed_until, recorded_since, commit, gaps, capacity)
+        return record, [use for use in uses if use.tenant]
+
+    def _build_record(
+        self,
+        observed_until: int | None,
+        recorded_since: int | None,
+        commit: str,
+        gaps: Iterable[tuple[int, int]],
+        capacity: Iterable[Use],
+    ) -> ClusterRecord:
+        return ClusterRecord(
+            cluster=self._cluster,
+            observed_until=observed_until,
+            recorded_since=recorded_since,
+            is_signed=self._is_signed,
+            commit=commit,
+            problems=tuple(self._problems),
+            gaps=tuple(gaps),
+            capacity=tuple(capacity),
+        )
+
+    def _read_times(self, commit: str) -> tuple[int | None, int | None]:
+        """Return the time of the last observation, and the time since when the capacity is recorded."""
+        observed_at, since = "", ""
+        if (data := self._read_or_complain(CLUSTER)) is not None:
+            try:
+                observed_at = parse_cluster_status(data).observed_at
+            except Malformed as error:
+                self._complain(CLUSTER, commit, error)
+        if (data := self._read_or_complain(CAPACITY)) is not None:
+            try:
+                since = parse_capacity_usage(data).since
+            except Malformed as error:
+                self._complain(CAPACITY, commit, error)
+        return (
+            parse_moment(observed_at) if observed_at else None,
+            parse_moment(since) if since else None,
+        )
+
+    def _read_open(self, commit: str, tenant: str | None) -> Iterator[_Recorded]:
+        """Yield the intervals that continue."""
+        files = self._branch.branch.files
+        if CAPACITY in files:
+            try:
+                usage = parse_capacity_usage(self._branch.branch.read(CAPACITY)).usage
+            except Malformed:
+                usage = ()  # `_read_times` has complained
+            yield from (_Recorded("", interval, commit) for interval in usage)
+        paths = [path for path in files if (owner := tenant_of(path)) is not None and tenant in (None, owner)]
+        for path, data in zip(paths, self._branch.branch.read_all(paths), strict=True):
+            try:
+                usage = parse_tenant_status(data).usage
+            except Malformed as error:
+                self._complain(path, commit, error)
+                continue
+            yield from (_Recorded(str(tenant_of(path)), interval, commit) for interval in usage)
+
+    def _read_logs(self, commit: str, tenant: str | None, since: int) -> Iterator[_Recorded]:
+        """Yield the intervals that ended after `since`, and some that ended before."""
+        files = self._branch.branch.files
+        owners = [
+            owner for path in files if (owner := usage_owner(path)) is not None and tenant in (None, owner or tenant)
+        ]
+        contents = self._branch.branch.read_all([usage_path(owner) for owner in owners])
+        for owner, data in zip(owners, contents, strict=True):
+            yield from self._follow_logs(owner, commit, data, since)
+
+    def _follow_logs(self, owner: str, commit: str, data: bytes | None, since: int) -> Iterator[_Recorded]:
+        """Yield the intervals of a log and of the logs before it."""
+        path = usage_path(owner)
+        while data is not None:
+            try:
+                log: UsageLog = parse_usage_log(data)
+            except Malformed as error:
+                self._complain(path, commit, error)
+                return
+            yield from (_Recorded(owner, interval, commit) for interval in log.intervals)
+            if not log.header.previous or parse_moment(log.header.since) < since - _CLOCK_TOLERANCE:
+                return
+            commit = log.header.previous
+            try:
+                data = self._repository.read_at(commit, path)
+            except OperationRefused as error:
+                self._complain(path, commit, error)
+                return
+        self._complain(path, commit, "the clone doesn't have it; a shallow clone needs `git fetch --unshallow`")
+
+    def _read_or_complain(self, path: str) -> bytes | None:
+        if path in self._branch.branch.files:
+            return self._branch.branch.read(path)
+        self._problems.append(f"{path} is missing: no reporter of this version has reported the cluster")
+        return None
+
+    def _complain(self, path: str, commit: str, reason: object) -> None:
+        self._problems.append(f"{path} of commit {commit[:12]} can't be read: {reason}")

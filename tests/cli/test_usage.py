@@ -1,0 +1,274 @@
+"""`allot usage` shows what the reporters recorded, and what their records lack."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from tests import live
+from tests.cli.test_signed import new_key
+from tests.conftest import Allot, Result, checked, edit
+from tests.observed.test_stocks import placeholder
+from tests.published import Place, git
+from tests.reported import BRANCH, OURS, Bed
+from tests.services.reporter.test_reporter import numbered
+
+DAY = "--from", "2026-11-21", "--to", "2026-11-22"
+
+
+class Run(Protocol):
+    def __call__(self, *words: object) -> Result: ...
+
+
+@pytest.fixture
+def bed(place: Place, tmp_path: Path) -> Bed:
+    """A cluster in which an instance of solo-ada ran for a minute, another runs, and a storage grew."""
+    bed = Bed(tmp_path / "data", place.remote)
+    grown = live.claim()
+    grown["spec"]["resources"]["requests"]["storage"] = "40Gi"
+    grown["metadata"]["labels"] |= {"bill.allotment.dev/film": "7", "allotment.dev/storage-spec": "fast"}
+    bed.report(*numbered(1), live.claim(), placeholder("shared", 4), seconds=10)
+    for seconds in (50, 60):
+        bed.report(*numbered(20), grown, placeholder("shared", 4), seconds=seconds)
+    bed.report(*numbered(20), grown, placeholder("shared", 6), seconds=60)
+    return bed
+
+
+@pytest.fixture
+def run(place: Place, allot: Allot) -> Run:
+    return lambda *words: allot("usage", "--repo", place.root, *words)
+
+
+def read(result: Result) -> Any:
+    assert result.code == 0, result.err
+    return checked("usage", result.out)
+
+
+def commit(folder: Path, message: str, *words: str) -> None:
+    git(
+        folder,
+        "-c",
+        "user.name=reporter",
+        "-c",
+        "user.email=reporter@northlight.example",
+        "commit",
+        "-qm",
+        message,
+        *words,
+    )
+
+
+def test_each_interval_has_its_times_and_the_commit_that_proves_it(bed: Bed, run: Run) -> None:
+    output = read(run(*DAY, "-o", "json"))
+    assert output["kind"] == "UsageOutput"
+    assert output["period"] == {
+        "start": "2026-11-20T23:00:00Z",
+        "end": "2026-11-21T23:00:00Z",
+        "timeZone": "Europe/Berlin",
+    }
+    rows = [
+        (
+            each["name"],
+            each["uid"],
+            each["start"][14:19],
+            each["end"][14:19],
+            each["sizeGiB"],
+            each["spec"],
+            each["isOpen"],
+        )
+        for each in output["intervals"]
+    ]
+    assert rows == [
+        ("webui", "p-webui-1", "00:01", "01:00", None, "l4-quarter", False),
+        ("models", "c1", "00:10", "01:00", 20, None, False),
+        ("webui", "p-webui-20", "00:20", "03:00", None, "l4-quarter", True),
+        ("models", "c1", "01:00", "03:00", 40, "fast", True),
+    ]
+    assert [each["labels"] for each in output["intervals"]] == [{}, {}, {}, {"film": "7"}]
+    commits = {each["commit"] for each in output["intervals"]}
+    assert commits == {git(bed.remote, "rev-parse", BRANCH)}
+    log = git(bed.remote, "show", f"{commits.pop()}:usage/{live.TENANT}.jsonl")
+    assert '"uid":"p-webui-1"' in log
+    (cluster,) = (each for each in output["clusters"] if each["cluster"] == "eu-1")
+    assert (cluster["observedUntil"], cluster["isSigned"], cluster["gaps"]) == ("2026-11-21T10:03:00Z", False, [])
+
+
+def test_the_table_has_a_row_per_interval_and_notes_what_lacks(bed: Bed, run: Run) -> None:
+    result = run(live.TENANT, "--cluster", "eu-1", *DAY)
+    lines = result.out.splitlines()
+    assert lines[0].split() == [
+        "TENANT",
+        "CLUSTER",
+        "KIND",
+        "NAME",
+        "SPEC",
+        "AMOUNT",
+        "FROM",
+        "UNTIL",
+        "HOURS",
+        "UNKNOWN",
+    ]
+    assert lines[2].split() == [
+        *("solo-ada", "eu-1", "storage", "models", "-", "20Gi"),
+        *("2026-11-21T11:00:10+01:00", "2026-11-21T11:01:00+01:00", "0.01", "-"),
+    ]
+    assert lines[3].split()[5:10] == [
+        "1",
+        "unit",
+        "2026-11-21T11:00:20+01:00",
+        "2026-11-21T11:03:00+01:00",
+        "(continues)",
+    ]
+    assert "eu-1: the status is not signed" in result.err
+    assert "eu-1: observed until 2026-11-21T11:03:00+01:00" in result.err
+    assert "us-1" not in result.err
+    assert run("-q", live.TENANT, "--cluster", "eu-1", *DAY).err == ""
+
+
+def test_the_sums_of_each_group(bed: Bed, run: Run) -> None:
+    output = read(run("--cluster", "eu-1", *DAY, "--by", "tenant", "--by", "label:film", "-o", "json"))
+    assert output["intervals"] == []
+    assert [each["group"] for each in output["totals"]] == [
+        {"tenant": "solo-ada", "label:film": "-"},
+        {"tenant": "solo-ada", "label:film": "7"},
+    ]
+    assert output["totals"][0]["unitHours"] == pytest.approx((59 + 160) / 3600, abs=1e-6)
+    assert output["totals"][1]["storageGiBHours"] == pytest.approx(40 * 120 / 3600, abs=1e-6)
+    table = run("--cluster", "eu-1", *DAY, "--by", "day").out.splitlines()
+    assert [line.split() for line in table] == [
+        ["DAY", "UNIT", "HOURS", "STORAGE", "GIB", "HOURS", "SNAPSHOT", "GIB", "HOURS", "UNKNOWN"],
+        ["2026-11-21", "0.06", "1.61", "0.00", "-"],
+    ]
+
+
+def test_csv_has_the_columns_of_the_json_output(bed: Bed, run: Run) -> None:
+    rows = list(csv.DictReader(io.StringIO(run("--cluster", "eu-1", *DAY, "-o", "csv").out)))
+    assert [row["uid"] for row in rows] == ["p-webui-1", "c1", "p-webui-20", "c1"]
+    assert (rows[3]["labels"], rows[3]["sizeGiB"], rows[3]["hours"], rows[3]["isOpen"]) == (
+        "film=7",
+        "40.000000",
+        "0.033333",
+        "true",
+    )
+    (row,) = csv.DictReader(
+        io.StringIO(run("--cluster", "eu-1", *DAY, "--by", "spec", "--by", "instance", "-o", "csv").out)
+    )
+    assert (row["spec"], row["instance"], row["unitHours"]) == ("l4-quarter", "solo-ada/webui", "0.060833")
+
+
+def test_a_period_may_start_and_end_within_an_interval(bed: Bed, run: Run) -> None:
+    period = "--from", "2026-11-21T10:00:30Z", "--to", "2026-11-21T11:00:40+01:00"
+    intervals = read(run(*period, "--cluster", "eu-1", "-o", "json"))["intervals"]
+    assert [(each["uid"], each["start"][17:19], each["end"][17:19]) for each in intervals] == [
+        ("p-webui-1", "30", "40"),
+        ("c1", "30", "40"),
+        ("p-webui-20", "30", "40"),
+    ]
+    result = run("--month", "2026-10")
+    assert (result.out, "no use is recorded in this period" in result.err) == ("", True)
+    assert "eu-1: usage is recorded since 2026-11-21T11:00:10+01:00" in result.err
+
+
+def test_a_gap_and_an_uncertain_end_are_shown(bed: Bed, run: Run) -> None:
+    bed.report(*numbered(3), placeholder("shared", 6), seconds=3600)
+    result = run("--cluster", "eu-1", *DAY)
+    assert (
+        "eu-1: nobody observed the cluster for 1.00 hours in 1 gap: 2026-11-21T11:03:00+01:00 to 2026-11-21T12:03:00+01:00"
+        in result.err
+    )
+    row = next(line.split() for line in result.out.splitlines() if "11:00:20" in line)
+    assert row[-2:] == ["0.04", "1.00"]
+
+
+def test_logs_of_earlier_months_are_read(bed: Bed, run: Run) -> None:
+    bed.clock += 20 * 86_400
+    bed.report(*numbered(30), placeholder("shared", 6))
+    bed.report(*numbered(31), placeholder("shared", 6))
+    december = git(bed.remote, "show", f"{BRANCH}:usage/{live.TENANT}.jsonl").splitlines()
+    assert len(december) == 3 + 1, "a header, the use that ended in the gap, and its storage"
+    output = read(run(live.TENANT, "--cluster", "eu-1", "--month", "2026-11", "-o", "json"))
+    ended = {each["uid"]: each["commit"] for each in output["intervals"] if each["end"] < "2026-11-22"}
+    assert ended == {
+        "p-webui-1": git(bed.remote, "rev-parse", f"{BRANCH}~2"),
+        "c1": git(bed.remote, "rev-parse", f"{BRANCH}~2"),
+    }
+    assert {"p-webui-20", "p-webui-30"} <= {each["uid"] for each in output["intervals"]}
+
+
+def test_a_tenant_that_is_only_recorded_is_known(bed: Bed, run: Run, place: Place) -> None:
+    result = run("solo-adda", *DAY)
+    assert result.code == 2
+    assert (
+        "no tenant is named 'solo-adda': no tenant with this name is declared or recorded; did you mean 'solo-ada'?"
+        in result.err
+    )
+    shutil.rmtree(place.root / "tenants" / live.TENANT)
+    place.merge()
+    assert len(read(run(live.TENANT, *DAY, "-o", "json"))["intervals"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--month", "2026-11", "--to", "2026-11-08"], "--month can't be combined with --from or --to"),
+        (["--from", "2026-11-08", "--to", "2026-11-08"], "--from must be before --to"),
+        (["--by", "day", "--by", "hour"], "--by day can't be combined with --by hour"),
+        (["--month", "11/2026"], "'11/2026' is no month: write a month such as 2026-11"),
+        (["--from", "2026-11-21T10:00:00"], "is no time: write a day such as 2026-11-01"),
+        (["--from", "yesterday"], "'yesterday' is no time"),
+        (["--by", "tennant"], "no dimension is named 'tennant'; did you mean 'tenant'?"),
+        (["--by", "label:"], "no dimension is named 'label:': write tenant, cluster"),
+        (["--cluster", "eu-2"], "no cluster is named 'eu-2'; did you mean"),
+    ],
+)
+def test_bad_options_are_refused(words: list[str], message: str, bed: Bed, run: Run) -> None:
+    result = run(*words)
+    assert result.code == 2
+    assert message in result.err
+
+
+def test_a_foreign_commit_adds_no_usage(bed: Bed, run: Run, place: Place, tmp_path: Path) -> None:
+    """Somebody who can push to the branch writes another log."""
+    forged = tmp_path / "forged"
+    git(tmp_path, "clone", "-q", "--branch", "status/eu-1", str(place.remote), str(forged))
+    log = forged / "usage" / f"{live.TENANT}.jsonl"
+    log.write_text(log.read_text().splitlines()[0] + "\n")
+    (forged / "usage/acme-robotics.jsonl").write_text(log.read_text())
+    git(forged, "add", "-A")
+    commit(forged, "Forged", "--date", "2099-01-01T00:00:00Z")
+    git(forged, "push", "-q", "origin", "HEAD:status/eu-1")
+    result = run("--cluster", "eu-1", *DAY, "-o", "json")
+    assert result.code == 4
+    assert len(json.loads(result.out)["intervals"]) == 4
+    assert "eu-1: " in result.err
+
+
+def test_an_unreadable_log_is_a_problem(bed: Bed, run: Run, place: Place, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    git(tmp_path, "clone", "-q", "--branch", "status/eu-1", str(place.remote), str(broken))
+    log = broken / "usage" / f"{live.TENANT}.jsonl"
+    log.write_text(log.read_text() + "{\n")
+    commit(broken, "Broken", "-a")
+    git(broken, "push", "-q", "origin", "HEAD:status/eu-1", f"HEAD:{OURS}")
+    result = run("--cluster", "eu-1", *DAY, "-o", "json")
+    assert result.code == 4
+    (cluster,) = (each for each in json.loads(result.out)["clusters"] if each["cluster"] == "eu-1")
+    assert [f"usage/{live.TENANT}.jsonl of commit" in problem for problem in cluster["problems"]] == [True]
+    assert "can't be read: no UsageLog" in result.err
+
+
+def test_a_record_without_the_declared_signature_is_ignored(place: Place, run: Run, tmp_path: Path) -> None:
+    key = new_key(tmp_path, "key").with_suffix(".pub").read_text().strip()
+    edit(place.root, "clusters/eu-1/cluster.yaml", "spec:\n", f"spec:\n  reporter:\n    publicKey: {key}\n")
+    place.merge()
+    bed = Bed(tmp_path / "data", place.remote)
+    bed.report(*numbered(1))
+    result = run("--cluster", "eu-1", *DAY, "-o", "json")
+    assert result.code == 4
+    assert "is not signed with the cluster's key" in result.err
+    assert json.loads(result.out)["intervals"] == []
