@@ -24,6 +24,7 @@ from rich.text import Text
 from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import Instance, Preparation, Snapshot, Storage, TenantStatus
 from tests.conftest import PROJECT, copy_sample
+from tests.docs.october import record_october
 from tests.published import Place
 
 SCREENS = PROJECT / "docs/screens"
@@ -72,6 +73,8 @@ def screens() -> Iterator[tuple[str, str]]:
         _report(place)
         yield from _read_pictures(place.root, environment)
         yield from _plan_pictures(place.root, environment)
+        record_october(place.remote)
+        yield "bill.svg", _picture(place.root, environment, {f"allot bill {TENANT} --month 2026-10": 0})
 
 
 def _read_pictures(root: Path, environment: dict[str, str]) -> Iterator[tuple[str, str]]:

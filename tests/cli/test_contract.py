@@ -83,7 +83,7 @@ def test_what_a_variable_says_wrong_is_the_variables(allot: Allot, monkeypatch: 
     [
         ("validat", "; did you mean 'validate'?"),
         ("help", "; did you mean '--help'?"),
-        ("x", "; known: add-on, app, bootstrap, "),
+        ("x", "; known: add-on, app, bill, bootstrap, "),
     ],
 )
 def test_a_command_that_isnt_there_names_the_nearest(word: str, hint: str, allot: Allot) -> None:

@@ -141,7 +141,7 @@ def test_the_sums_of_each_group(bed: Bed, run: Run) -> None:
     assert output["totals"][1]["storageGiBHours"] == pytest.approx(40 * 120 / 3600, abs=1e-6)
     table = run("--cluster", "eu-1", *DAY, "--by", "day").out.splitlines()
     assert [line.split() for line in table] == [
-        ["DAY", "UNIT", "HOURS", "STORAGE", "GIB", "HOURS", "SNAPSHOT", "GIB", "HOURS", "UNKNOWN"],
+        ["DAY", "UNIT", "HOURS", "STORAGE", "GiB", "HOURS", "SNAPSHOT", "GiB", "HOURS", "UNKNOWN"],
         ["2026-11-21", "0.06", "1.61", "0.00", "-"],
     ]
 

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from tests.conftest import PROJECT
 from tests.docs.blocks import Command, File, Ran, blocks, differences, failures, run, same, with_outputs
+from tests.docs.october import record_october
 
 DOCS = PROJECT / "docs"
 SAMPLE = "<!-- run in: the sample of start/install.md -->"
+RECORD = "<!-- run with: the usage of October 2026 -->"
 PAGES = [str(path.relative_to(DOCS)) for path in sorted(DOCS.rglob("*.md")) if " {.run" in path.read_text("utf-8")]
 
 
@@ -45,6 +47,8 @@ def test_a_pages_commands_answer_as_it_shows(page: str, tmp_path: Path, environm
         assert list(differences(before)) == []
         shutil.move(folder.with_name("here.ran"), tmp_path / "before")
         folder = folder / "gpus"
+    if RECORD in text:
+        record_october(folder.with_name("gpus.git"))
     ran = run(text, folder, environment)
     if os.environ.get("GOLDEN") == "write":
         assert failures(ran) == [], "the page keeps its outputs"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from allotment.billing.periods import Period, parse_moment
+from allotment.declared.tenant_resources import INSTANCE
 from allotment.observed.quantity import parse_quantity
 from allotment.observed.status import UsageInterval
 
@@ -35,6 +36,11 @@ class Use(NamedTuple):
     end: int
     is_open: bool
     commit: str
+
+    @property
+    def weight(self) -> int:
+        """The used amount: 1 unit, or the bytes of a storage or snapshot."""
+        return 1 if self.kind == INSTANCE.kind.name else self.size
 
 
 class ClusterRecord(NamedTuple):

@@ -25,11 +25,6 @@ class Share(NamedTuple):
     certain_end: int
     end: int
 
-    @property
-    def weight(self) -> int:
-        """The used amount: bytes of a storage or snapshot, or 1 unit."""
-        return self.use.size if self.use.kind != INSTANCE.kind.name else 1
-
 
 class Amounts(NamedTuple):
     """The certain and the unknown use of a kind: unit × seconds, or bytes × seconds."""
@@ -78,8 +73,8 @@ def sum_shares(
         group = tuple(time if name in _TIMES else next(values) for name in dimensions)
         total = totals.get(group) or Total(group, Amounts(), Amounts(), Amounts())
         field = _FIELDS[share.use.kind]
-        certain = (share.certain_end - share.start) * share.weight
-        unknown = (share.end - share.certain_end) * share.weight
+        certain = (share.certain_end - share.start) * share.use.weight
+        unknown = (share.end - share.certain_end) * share.use.weight
         totals[group] = total._replace(**{field: getattr(total, field).add(certain, unknown)})
     return [totals[group] for group in sorted(totals)]
 

@@ -44,6 +44,7 @@ COMMAND_GROUPS = {
     },
     "Finance": {
         "usage": "Show how long tenants used units, storages and snapshots.",
+        "bill": "Compute the invoices of a month.",
     },
     "Platform team": {
         "init": "Create a repository of declarations.",

@@ -92,7 +92,8 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("instances",): "`allot instance list` lists the instances",
     ("storages", "volumes"): "`allot storage list` lists the storages",
     ("tenants",): "`allot tenant list` lists the tenants",
-    ("cost", "price", "prices", "bill", "budget"): (
+    ("invoice", "invoices", "billing"): "`allot bill --month 2026-10` computes the invoices of a month",
+    ("cost", "price", "prices", "budget"): (
         "`allot catalog` shows prices, `allot plan` the cost of a change, `allot catalog --tenants` the month of each tenant"
     ),
     ("quota",): "`allot catalog --tenant TENANT` shows its quota and the units that fit it",

@@ -13,14 +13,16 @@ import msgspec
 from allotment.output_part import Part
 
 
-def format_csv(kind: type[Part], parts: Iterable[Part], groups: Iterable[str] = ()) -> str:
+def format_csv(
+    kind: type[Part], parts: Iterable[Part], groups: Iterable[str] = (), left_out: Iterable[str] = ()
+) -> str:
     """Return the parts as CSV (RFC 4180, with \\n): a column for each field, with its JSON name.
 
-    A field that maps names to values becomes a column for each name in `groups`, or, if it isn't the first field, a column
-    with `name=value` texts. The first line has the names of the columns.
+    The field `group` becomes a column for each name in `groups`. Another field that maps names to values becomes a column
+    with `name=value` texts. The fields in `left_out` have no column. The first line has the names of the columns.
     """
-    groups = list(groups)
-    fields = msgspec.structs.fields(kind)
+    groups, left_out = list(groups), set(left_out)
+    fields = [field for field in msgspec.structs.fields(kind) if field.name not in left_out]
     heads = [head for field in fields for head in (groups if field.name == "group" else [field.encode_name])]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from allotment.billing.periods import format_moment
+from allotment.billing.recorded_use import Use
 from allotment.billing.usage_totals import Amounts, Share, Total, to_gib_hours, to_hours
+from allotment.declared.tenant_resources import INSTANCE
 from allotment.declared.values import GIBI, format_size
+from allotment.reports.invoice_texts import KIND_NAMES
 from allotment.reports.list_table import ListColumn
-
-_KIND_NAMES = {"GPUInstance": "instance", "GPUStorage": "storage", "GPUStorageSnapshot": "snapshot"}
 
 
 def interval_columns(zone: datetime.tzinfo) -> list[ListColumn[Share]]:
@@ -19,10 +20,10 @@ def interval_columns(zone: datetime.tzinfo) -> list[ListColumn[Share]]:
     return [
         ListColumn("tenant", lambda share: share.use.tenant),
         ListColumn("cluster", lambda share: share.use.cluster),
-        ListColumn("kind", lambda share: _KIND_NAMES.get(share.use.kind, share.use.kind)),
+        ListColumn("kind", lambda share: KIND_NAMES.get(share.use.kind, share.use.kind)),
         ListColumn("name", lambda share: share.use.name),
         ListColumn("spec", lambda share: share.use.offer or "-"),
-        ListColumn("amount", format_amount),
+        ListColumn("amount", lambda share: format_amount(share.use)),
         ListColumn("from", lambda share: format_moment(share.start, zone)),
         ListColumn(
             "until", lambda share: format_moment(share.end, zone) + (" (continues)" if share.use.is_open else "")
@@ -38,17 +39,25 @@ def total_columns(dimensions: Sequence[str]) -> list[ListColumn[Total]]:
     return [
         *columns,
         ListColumn("unit-hours", lambda total: format_hours(to_hours(total.units.certain))),
-        ListColumn("storage-gib-hours", lambda total: format_hours(to_gib_hours(total.storages.certain))),
-        ListColumn("snapshot-gib-hours", lambda total: format_hours(to_gib_hours(total.snapshots.certain))),
+        ListColumn(
+            "storage-gib-hours",
+            lambda total: format_hours(to_gib_hours(total.storages.certain)),
+            title="STORAGE GiB HOURS",
+        ),
+        ListColumn(
+            "snapshot-gib-hours",
+            lambda total: format_hours(to_gib_hours(total.snapshots.certain)),
+            title="SNAPSHOT GiB HOURS",
+        ),
         ListColumn("unknown", _describe_unknown),
     ]
 
 
-def format_amount(share: Share) -> str:
+def format_amount(use: Use) -> str:
     """Return the used amount: 1 unit, or a size."""
-    if share.use.kind == "GPUInstance":
+    if use.kind == INSTANCE.kind.name:
         return "1 unit"
-    size = share.use.size
+    size = use.size
     return format_size(size) if size % GIBI == 0 else f"{format_hours(Decimal(size) / GIBI)}Gi"
 
 

@@ -24,13 +24,21 @@ class Git(StrictModel):
 
 
 class Billing(StrictModel):
-    """The currency of prices, and the time zone in which the days of prices start. Both are immutable."""
+    """The currency of prices, and the time zone in which the days of prices start. Both are immutable.
+
+    `unknown` may change at any time.
+    """
 
     currency: Annotated[str, pattern_field("^[A-Z]{3}$", "an ISO 4217 code such as EUR")] = Field(
         description="An ISO 4217 code, such as EUR."
     )
     time_zone: TimeZone = Field(
         description="An IANA time zone, such as Europe/Berlin. Prices change at midnight in this time zone."
+    )
+    unknown: Literal["Free", "Billed"] = Field(
+        default="Free",
+        description="Whether bills charge the time after the last observation of a use, if nobody observed the cluster when"
+        " the use ended.",
     )
 
 

@@ -26,6 +26,7 @@ OUTPUTS = (
     "status",
     "history",
     "usage",
+    "bill",
     "wait",
     "instance",
     "instance list",

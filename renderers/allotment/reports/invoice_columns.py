@@ -1,0 +1,61 @@
+"""Defines the columns of invoices, of the lines of an invoice, and of the parts of a line."""
+
+from __future__ import annotations
+
+import datetime
+from itertools import count
+
+from allotment.billing.invoices import Invoice, InvoiceLine, LinePart
+from allotment.billing.periods import format_moment
+from allotment.billing.usage_totals import to_hours
+from allotment.capacity.pricing import format_money
+from allotment.reports.invoice_texts import (
+    format_budget,
+    format_labels,
+    format_price,
+    format_quantity,
+    format_resource,
+)
+from allotment.reports.list_table import ListColumn
+from allotment.reports.usage_columns import format_amount, format_hours
+
+
+def invoice_columns(currency: str) -> list[ListColumn[Invoice]]:
+    """Return the columns of a list of invoices."""
+    return [
+        ListColumn("tenant", lambda invoice: invoice.tenant),
+        ListColumn("lines", lambda invoice: str(len(invoice.lines))),
+        ListColumn("amount", lambda invoice: format_money(invoice.total), title=f"{currency}"),
+        ListColumn("budget", format_budget),
+        ListColumn("not-billed", lambda invoice: format_money(invoice.unknown_total) if invoice.unknown_total else "-"),
+    ]
+
+
+def line_columns(currency: str) -> list[ListColumn[InvoiceLine]]:
+    """Return the columns of the lines of an invoice."""
+    return [
+        ListColumn("line", lambda line: str(line.number)),
+        ListColumn("resource", format_resource),
+        ListColumn("cluster", lambda line: line.key.cluster),
+        ListColumn("spec", lambda line: line.key.offer or "-"),
+        ListColumn("labels", lambda line: format_labels(line.key)),
+        ListColumn("quantity", lambda line: format_quantity(line.key, line.weighted_seconds)),
+        ListColumn("price", lambda line: format_price(line.key)),
+        ListColumn("amount", lambda line: format_money(line.amount), title=currency),
+    ]
+
+
+def part_columns(zone: datetime.tzinfo) -> list[ListColumn[LinePart]]:
+    """Return the columns of the parts of a line, with times in a time zone."""
+    numbers = count(1)
+    return [
+        ListColumn("#", lambda part: str(next(numbers))),
+        ListColumn("amount", lambda part: format_amount(part.use)),
+        ListColumn("from", lambda part: format_moment(part.start, zone)),
+        ListColumn("until", lambda part: format_moment(part.end, zone) + (" (continues)" if part.use.is_open else "")),
+        ListColumn("hours", lambda part: format_hours(to_hours(part.certain_end - part.start))),
+        ListColumn("unknown", lambda part: format_hours(to_hours(part.end - part.certain_end))),
+        ListColumn("node", lambda part: part.use.node or "-"),
+        ListColumn("commit", lambda part: part.use.commit[:12]),
+        ListColumn("uid", lambda part: part.use.uid),
+    ]

@@ -1,0 +1,99 @@
+"""Renders the invoices of a month as Markdown and as HTML for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from allotment.billing.invoices import Invoice
+from allotment.billing.monthly_bill import MonthlyBill
+from allotment.capacity.pricing import format_money
+from allotment.reports.invoice_columns import line_columns
+from allotment.reports.invoice_texts import format_budget, format_period
+from allotment.reports.markdown import code_span, escape_markdown, markdown_table
+from allotment.reports.record_notes import describe_record
+
+_NUMERIC_COLUMNS = frozenset({"quantity", "price", "amount"})
+
+
+def render_markdown(bill: MonthlyBill) -> str:
+    """Return the invoices as Markdown, in a row."""
+    return "\n".join(_render_invoice(bill, invoice) for invoice in bill.invoices)
+
+
+def render_html(bill: MonthlyBill) -> str:
+    """Return the invoices as an HTML page, which prints each invoice on a new sheet. It loads nothing and has no scripts."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("allotment.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    columns = line_columns(bill.currency)
+    tenant = bill.invoices[0].tenant if len(bill.invoices) == 1 else "all tenants"
+    return environment.get_template("invoices.html.j2").render(
+        title=f"Invoice of {tenant} for {bill.month}",
+        month=bill.month,
+        period=format_period(bill.period, bill.zone),
+        currency=bill.currency,
+        heads=[column.head for column in columns],
+        numeric=[index for index, column in enumerate(columns) if column.name in _NUMERIC_COLUMNS],
+        notes=_list_notes(bill),
+        evidence=list_evidence(bill),
+        invoices=[
+            {
+                "tenant": invoice.tenant,
+                "total": format_money(invoice.total),
+                "budget": format_budget(invoice),
+                "unknown": format_money(invoice.unknown_total) if invoice.unknown_total else "",
+                "rows": [[column.text(line) for column in columns] for line in invoice.lines],
+            }
+            for invoice in bill.invoices
+        ],
+    )
+
+
+def list_evidence(bill: MonthlyBill) -> list[tuple[str, str]]:
+    """Return the commits that the bill comes from, each with a description."""
+    return [
+        ("Prices and budgets", bill.commit),
+        *(
+            (f"Usage in {record.cluster}{'' if record.is_signed else ' (not signed)'}", record.commit)
+            for record in bill.clusters
+            if record.commit
+        ),
+    ]
+
+
+def _render_invoice(bill: MonthlyBill, invoice: Invoice) -> str:
+    columns = line_columns(bill.currency)
+    lines = [
+        f"# Invoice of {escape_markdown(invoice.tenant)} for {bill.month}",
+        "",
+        f"- Period: {escape_markdown(format_period(bill.period, bill.zone))}",
+        f"- Total: {format_money(invoice.total)} {bill.currency}",
+        f"- Budget: {format_budget(invoice)}",
+    ]
+    if invoice.unknown_total:
+        lines.append(f"- Not billed: {format_money(invoice.unknown_total)} {bill.currency} (not observed)")
+    if notes := _list_notes(bill):
+        lines += ["", "**This invoice is not final.**", "", *(f"- {escape_markdown(note, 1000)}" for note in notes)]
+    rows: list[Sequence[str]] = [
+        [escape_markdown(column.text(line), 400) for column in columns] for line in invoice.lines
+    ]
+    rows.append(["**Total**", *[""] * (len(columns) - 2), f"**{format_money(invoice.total)}**"])
+    lines += ["", *markdown_table([column.head for column in columns], rows), "", "Evidence:", ""]
+    lines += [f"- {escape_markdown(name)}: {code_span(commit)}" for name, commit in list_evidence(bill)]
+    return "\n".join([*lines, ""])
+
+
+def _list_notes(bill: MonthlyBill) -> list[str]:
+    """Return the limits of the records, if the bill is not final."""
+    if bill.is_final:
+        return []
+    return [
+        f"{record.cluster}: {note.text}"
+        for record in bill.clusters
+        for note in describe_record(record, bill.period, bill.zone)
+    ]

@@ -1,0 +1,61 @@
+"""Formats the cells of invoices, which all formats share."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+from allotment.billing.invoices import Invoice, InvoiceLine, LineKey
+from allotment.billing.periods import Period, find_day
+from allotment.billing.usage_totals import to_hours
+from allotment.capacity.pricing import HOURS_A_MONTH, format_money
+from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
+from allotment.declared.values import GIBI
+
+KIND_NAMES = {INSTANCE.kind.name: "instance", STORAGE.kind.name: "storage", SNAPSHOT.kind.name: "snapshot"}
+_DIGITS = Decimal("0.0001")
+
+
+def quantity(key: LineKey, weighted_seconds: int) -> Decimal:
+    """Return a used quantity in the unit of its price: unit hours, or GiB months of 730 hours."""
+    hours = to_hours(weighted_seconds)
+    return hours if key.kind == INSTANCE.kind.name else hours / GIBI / HOURS_A_MONTH
+
+
+def quantity_unit(key: LineKey) -> str:
+    """Return the unit of a quantity."""
+    return "unit hours" if key.kind == INSTANCE.kind.name else "GiB months"
+
+
+def format_quantity(key: LineKey, weighted_seconds: int) -> str:
+    """Return a quantity with four decimal places, rounded half up, and its unit."""
+    number = quantity(key, weighted_seconds).quantize(_DIGITS, rounding="ROUND_HALF_UP")
+    return f"{number:f} {quantity_unit(key)}"
+
+
+def format_labels(key: LineKey) -> str:
+    """Return the labels as `key=value`, separated by commas; a dash if there are none."""
+    return ", ".join(f"{name}={value}" for name, value in key.labels) or "-"
+
+
+def format_price(key: LineKey) -> str:
+    """Return the price; a dash if the use has no price."""
+    return "-" if key.price is None else f"{key.price:f}"
+
+
+def format_resource(line: InvoiceLine) -> str:
+    """Return the kind and the name of a line's resource."""
+    return f"{KIND_NAMES.get(line.key.kind, line.key.kind)} {line.key.name}"
+
+
+def format_budget(invoice: Invoice) -> str:
+    """Return the budget, and the percentage that the total uses; a dash if there is no budget."""
+    if invoice.budget is None:
+        return "-"
+    share = f" ({invoice.total * 100 / invoice.budget:.0f} %)" if invoice.budget else ""
+    return f"{format_money(invoice.budget)}{share}"
+
+
+def format_period(period: Period, zone: datetime.tzinfo) -> str:
+    """Return the first and the last day of a period, with the time zone."""
+    return f"{find_day(period.start, zone)} to {find_day(period.end - 1, zone)}, {zone}"

@@ -1,0 +1,146 @@
+"""The JSON output of `allot bill`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+from allotment.billing.invoices import Invoice, InvoiceLine
+from allotment.billing.monthly_bill import MonthlyBill
+from allotment.billing.periods import format_moment
+from allotment.output_part import Part
+from allotment.reports.invoice_texts import quantity, quantity_unit
+from allotment.reports.outputs.output import Output
+from allotment.reports.outputs.usage import (
+    ClusterRecordOutput,
+    PeriodOutput,
+    cluster_record_outputs,
+    period_output,
+    round_number,
+)
+
+
+class LinePartOutput(Part, frozen=True, kw_only=True):
+    """A part of a use on a line. It is certain from `start` until `certainEnd`; until `end`, nobody observed it.
+
+    `commit` is the commit of the status branch that proves it. `isOpen` says that the use continued at `end`.
+    """
+
+    uid: str
+    node: str | None
+    start: str
+    certain_end: str
+    end: str
+    is_open: bool
+    commit: str
+
+
+class InvoiceLineOutput(Part, frozen=True, kw_only=True):
+    """A line of an invoice: the use of a resource with the same spec, labels and price.
+
+    `quantity` is in the unit of the price: unit hours, or GiB months of 730 hours. `amount` is quantity × price, rounded once,
+    half up. `unknownQuantity` is the use that nobody observed, and `unknownAmount` is its price if it is not billed. `price`
+    is null if the use has no price. `parts` are empty without --explain.
+    """
+
+    tenant: str
+    line: int
+    resource_kind: str
+    name: str
+    cluster: str
+    spec: str | None
+    labels: dict[str, str]
+    quantity: Decimal
+    quantity_unit: str
+    price: Decimal | None
+    amount: Decimal
+    unknown_quantity: Decimal
+    unknown_amount: Decimal
+    parts: tuple[LinePartOutput, ...]
+
+
+class InvoiceOutput(Part, frozen=True, kw_only=True):
+    """The invoice of a tenant. `total` is the sum of the lines. `budget` is null if the tariff plan has none."""
+
+    tenant: str
+    total: Decimal
+    unknown_total: Decimal
+    budget: Decimal | None
+    lines: tuple[InvoiceLineOutput, ...]
+
+
+class BillOutput(Output, frozen=True, kw_only=True, tag="BillOutput"):
+    """The invoices of a month.
+
+    `isFinal` is false if a cluster was not observed until the end of the month, or a part of its record can't be read.
+    `commit` is the commit of the declarations, which has the prices and budgets.
+    """
+
+    month: str
+    period: PeriodOutput
+    currency: str
+    is_final: bool
+    unknown_is_billed: bool
+    commit: str
+    clusters: tuple[ClusterRecordOutput, ...]
+    invoices: tuple[InvoiceOutput, ...]
+
+
+def invoice_output(invoice: Invoice, explained: Iterable[int] = ()) -> InvoiceOutput:
+    """Return the output of an invoice, with the parts of the explained lines."""
+    numbers = set(explained)
+    return InvoiceOutput(
+        tenant=invoice.tenant,
+        total=invoice.total,
+        unknown_total=invoice.unknown_total,
+        budget=invoice.budget,
+        lines=tuple(
+            invoice_line_output(invoice.tenant, line, has_parts=line.number in numbers) for line in invoice.lines
+        ),
+    )
+
+
+def invoice_line_output(tenant: str, line: InvoiceLine, *, has_parts: bool = False) -> InvoiceLineOutput:
+    """Return the output of a line."""
+    key = line.key
+    return InvoiceLineOutput(
+        tenant=tenant,
+        line=line.number,
+        resource_kind=key.kind,
+        name=key.name,
+        cluster=key.cluster,
+        spec=key.offer or None,
+        labels=dict(key.labels),
+        quantity=round_number(quantity(key, line.weighted_seconds)),
+        quantity_unit=quantity_unit(key),
+        price=key.price,
+        amount=line.amount,
+        unknown_quantity=round_number(quantity(key, line.unknown_seconds)),
+        unknown_amount=line.unknown_amount,
+        parts=tuple(
+            LinePartOutput(
+                uid=part.use.uid,
+                node=part.use.node or None,
+                start=format_moment(part.start),
+                certain_end=format_moment(part.certain_end),
+                end=format_moment(part.end),
+                is_open=part.use.is_open,
+                commit=part.use.commit,
+            )
+            for part in (line.parts if has_parts else ())
+        ),
+    )
+
+
+def bill_output(bill: MonthlyBill, explained: int | None = None) -> BillOutput:
+    """Return the output of a bill, with the parts of the line `explained` of its only invoice."""
+    return BillOutput(
+        month=bill.month,
+        period=period_output(bill.period, bill.zone),
+        currency=bill.currency,
+        is_final=bill.is_final,
+        unknown_is_billed=bill.bills_unknown,
+        commit=bill.commit,
+        clusters=cluster_record_outputs(bill.clusters, bill.period),
+        invoices=tuple(invoice_output(invoice, () if explained is None else (explained,)) for invoice in bill.invoices),
+    )

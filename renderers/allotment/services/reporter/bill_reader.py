@@ -1,0 +1,70 @@
+"""Computes the bill of a month from a clone: prices and budgets of a commit, and the recorded usage."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Mapping
+from decimal import Decimal
+
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.billing.invoices import compute_invoice
+from allotment.billing.monthly_bill import MonthlyBill
+from allotment.billing.periods import month_period
+from allotment.billing.prices import PriceList
+from allotment.billing.recorded_use import UsageRecord
+from allotment.billing.usage_totals import Share, clip_uses
+from allotment.declared.inventory import Catalog
+from allotment.declared.kinds.plan import Plan
+from allotment.declared.kinds.platform import Billing
+from allotment.declared.kinds.tenant import Tenant
+from allotment.declared.layout import Scope
+from allotment.declared.reading import read_folder
+from allotment.services.check.catalog_check import check_catalog
+
+
+def compute_bill(
+    source: CommitSource, billing: Billing, zone: datetime.tzinfo, month: str, record: UsageRecord, tenant: str | None
+) -> MonthlyBill:
+    """Return the bill of a month. It has an invoice for each tenant with usage, or for `tenant` alone.
+
+    `source` has the prices and the budgets. `record` has the usage of the month.
+    """
+    period = month_period(month, zone)
+    catalog = check_catalog(source, datetime.datetime.fromtimestamp(period.end - 1, zone).date()).catalog
+    prices = PriceList(catalog, zone)
+    shares_by_tenant: dict[str, list[Share]] = defaultdict(list)
+    for share in clip_uses(record.uses, period):
+        shares_by_tenant[share.use.tenant].append(share)
+    tenants = sorted(shares_by_tenant) if tenant is None else [tenant]
+    budgets = _read_budgets(source, catalog, tenants)
+    bills_unknown = billing.unknown == "Billed"
+    return MonthlyBill(
+        month=month,
+        period=period,
+        zone=zone,
+        currency=billing.currency,
+        bills_unknown=bills_unknown,
+        commit=source.commit,
+        clusters=record.clusters,
+        invoices=tuple(
+            compute_invoice(name, shares_by_tenant.get(name, ()), prices, budgets[name], bills_unknown=bills_unknown)
+            for name in tenants
+        ),
+    )
+
+
+def _read_budgets(source: CommitSource, catalog: Catalog, tenants: list[str]) -> Mapping[str, Decimal | None]:
+    """Return the budget per month of each tenant; None if its tariff plan has none or it is not declared."""
+    plans = catalog.platform.of_kind(Plan)
+    budgets: dict[str, Decimal | None] = dict.fromkeys(tenants)
+    for name in tenants:
+        path = f"tenants/{name}/tenant.yaml"
+        try:
+            declared = read_folder(Scope("tenant", name), [(path, source.read(path))])[0].get_singleton(Tenant)
+        except KeyError:
+            continue
+        plan = plans.get(declared.model.spec.plan) if declared is not None else None
+        if plan is not None and plan.model.spec.budget is not None:
+            budgets[name] = plan.model.spec.budget.per_month
+    return budgets
