@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import allotment
+from tests.bench.billing import billing
 from tests.bench.budgets import budgets
 from tests.bench.editing import editing
 from tests.bench.editor import editor
@@ -88,6 +89,9 @@ def main() -> None:
         )
     with tempfile.TemporaryDirectory(prefix="allot-bench-") as folder, watched_machine(say):
         pools(Path(folder), ALLOT, say)
+    print("\na month, billed")
+    with tempfile.TemporaryDirectory(prefix="allot-bench-") as folder, watched_machine(say):
+        billing(Path(folder), ALLOT, say)
     print("\na cluster, reported")
     with watched_machine(say):
         reporting(say)
