@@ -41,7 +41,9 @@ def test_a_month_has_the_hours_of_its_time_zone(month: str, start: str, hours: i
     assert (format_moment(period.start), (period.end - period.start) / 3600) == (start, hours)
 
 
-@pytest.mark.parametrize("text", ["2026-13", "2026-00", "2026-1", "november", "0000-01", "9999-12", "2026-11-01", ""])
+@pytest.mark.parametrize(
+    "text", ["2026-13", "2026-00", "2026-1", "november", "0000-01", "0001-01", "9999-12", "٢٠٢٦-11", "2026-11-01", ""]
+)
 def test_what_is_no_month_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         month_period(text, BERLIN)

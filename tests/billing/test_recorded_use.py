@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.billing.uses import START, stored, unit
 
 from allotment.billing.periods import parse_moment
-from allotment.billing.recorded_use import Use, drop_overlaps, read_interval
+from allotment.billing.recorded_use import MAX_SIZE, Use, drop_overlaps, read_interval
 from allotment.observed.status import UsageInterval
 
 AT = "2026-11-21T10:{:02d}:00Z"
@@ -41,6 +42,14 @@ def test_a_storage_has_its_size_in_bytes() -> None:
     interval = UsageInterval("GPUStorage", "models", "c1", AT.format(10), size="20Gi", storage_spec="fast")
     use = read_interval(interval, "eu-1", "kite", parse_moment(AT.format(50)), "c0ffee")
     assert (use.offer, use.size) == ("fast", 20 << 30)
+
+
+@pytest.mark.parametrize(
+    ("size", "number"), [("-1Gi", 0), ("much", 0), ("", 0), ("9e99", MAX_SIZE), ("1500M", 1_500_000_000)]
+)
+def test_a_size_that_no_storage_has_is_bounded(size: str, number: int) -> None:
+    interval = UsageInterval("GPUStorage", "models", "c1", AT.format(10), size=size)
+    assert read_interval(interval, "eu-1", "kite", parse_moment(AT.format(50)), "c0ffee").size == number
 
 
 def test_a_repeated_interval_counts_once() -> None:

@@ -221,6 +221,8 @@ def test_a_tenant_that_is_only_recorded_is_known(bed: Bed, run: Run, place: Plac
         (["--month", "11/2026"], "'11/2026' is no month: write a month such as 2026-11"),
         (["--from", "2026-11-21T10:00:00"], "is no time: write a day such as 2026-11-01"),
         (["--from", "yesterday"], "'yesterday' is no time"),
+        (["--from", "0001-01-01"], "'0001-01-01' is no time"),
+        (["--month", "0001-01"], "'0001-01' is no month"),
         (["--by", "tennant"], "no dimension is named 'tennant'; did you mean 'tenant'?"),
         (["--by", "label:"], "no dimension is named 'label:': write tenant, cluster"),
         (["--cluster", "eu-2"], "no cluster is named 'eu-2'; did you mean"),

@@ -123,12 +123,18 @@ def test_a_clusters_time_without_a_zone_makes_its_status_unreadable(status: Clus
 
 
 @pytest.mark.parametrize(
-    "time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "2026-11-21T10:00:00.5+01:00"]
+    "time", ["1971-01-01T00:00:00+14:00", "9998-12-31T23:59:59-12:00", "2026-11-21T10:00:00.5+01:00"]
 )
 def test_seconds_lie_between_any_two_times(time: str) -> None:
     assert parse_cluster_status(dump_status(ClusterStatus("eu-1", time))).observed_at == time
     assert seconds_between(time, time) == 0
     assert abs(seconds_between(time, "2026-11-21T10:00:00Z")) < 10**12
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "1970-01-01T00:00:00Z"])
+def test_a_year_that_not_every_time_zone_can_represent_makes_a_status_unreadable(time: str) -> None:
+    with pytest.raises(ImplausibleStatus, match="isn't RFC 3339"):
+        parse_cluster_status(dump_status(ClusterStatus("eu-1", time)))
 
 
 @pytest.mark.parametrize(

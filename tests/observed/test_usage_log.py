@@ -59,8 +59,25 @@ def test_any_text_is_read_back(text: str, labels: dict[str, str]) -> None:
         (b"\xff", "no UsageLog"),
         (b'{"kind":"a","name":"b","uid":"c","startTime":"yesterday","endTime":"today"}', "isn't RFC 3339"),
         (b'{"kind":"a","name":"b","uid":"c","startTime":"2026-11-21T10:00:00Z"}', "'c' ends before it starts"),
+        (b'{"kind":"a","name":"b","uid":"c","startTime":"","endTime":"2026-11-21T10:00:00Z"}', "'c' has no start"),
+        (
+            b'{"kind":"a","name":"b","uid":"c","startTime":"0001-01-01T00:00:00Z","endTime":"2026-11-21T10:00:00Z"}',
+            "0001",
+        ),
+        (
+            b'{"kind":"a","name":"b","uid":"c","startTime":"2026-11-21T10:00:00","endTime":"2026-11-21T10:00:00"}',
+            "time zone",
+        ),
+        (b'{"kind":"a","name":"b","uid":"c","startTime":"2026-11-21T10:00:00Z","labels":["x"]}', "no UsageLog"),
+        (b'{"kind":"a","name":"b","uid":"c","startTime":"2026-11-21T10:00:00Z","labels":{"x":1}}', "no UsageLog"),
     ],
 )
 def test_what_no_reporter_writes_is_refused(line: bytes, message: str) -> None:
     with pytest.raises((Malformed, ImplausibleStatus), match=message):
         parse_usage_log(append_usage(None, NOVEMBER, [interval()]) + line + b"\n")
+
+
+@pytest.mark.parametrize("since", ["", "yesterday", "2026-11-30T23:00:00", "9999-12-31T23:00:00Z"])
+def test_a_header_without_a_time_is_refused(since: str) -> None:
+    with pytest.raises(ImplausibleStatus, match="isn't RFC 3339"):
+        parse_usage_log(append_usage(None, UsageLogHeader("eu-1", "kite", since), []))

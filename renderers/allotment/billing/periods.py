@@ -10,7 +10,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 HOUR_SECONDS = 3600
-_MONTH = re.compile(r"(\d{4})-(\d{2})")
+_MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
+FIRST_YEAR, LAST_YEAR = 1971, 9998  # every time zone can represent all times of these years
 
 
 class Period(NamedTuple):
@@ -41,7 +42,7 @@ def find_day(moment: int, zone: datetime.tzinfo) -> datetime.date:
 def month_period(month: str, zone: datetime.tzinfo) -> Period:
     """Return the period of a month, such as 2026-11. Raises ValueError if the text is no month."""
     match = _MONTH.fullmatch(month)
-    if match is None:
+    if match is None or not FIRST_YEAR <= int(match[1]) <= LAST_YEAR:
         raise ValueError(f"{month!r} is no month: write YYYY-MM, such as 2026-11")
     year, number = int(match[1]), int(match[2])
     first = datetime.date(year, number, 1)

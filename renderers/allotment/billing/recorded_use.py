@@ -11,6 +11,8 @@ from allotment.declared.tenant_resources import INSTANCE
 from allotment.observed.quantity import parse_quantity
 from allotment.observed.status import UsageInterval
 
+MAX_SIZE = 1 << 60  # bytes: a larger size in a status is no size
+
 
 class Use(NamedTuple):
     """A use of a unit or of a size, or, for the kinds Stock and NodePool, a part of the capacity.
@@ -91,7 +93,7 @@ def read_interval(interval: UsageInterval, cluster: str, tenant: str, observed_u
         name=interval.name,
         uid=interval.uid,
         offer=interval.gpu_spec or interval.storage_spec,
-        size=int(parse_quantity(interval.size)) if interval.size else 0,
+        size=min(max(0, int(parse_quantity(interval.size))), MAX_SIZE) if interval.size else 0,
         units=interval.units,
         labels=interval.labels,
         node=interval.node,

@@ -32,11 +32,14 @@ class Moment(click.ParamType[str]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from allotment.billing.periods import FIRST_YEAR, LAST_YEAR
+
         try:
             moment = datetime.datetime.fromisoformat(value)
         except ValueError:
             moment = None
-        if moment is None or (moment.tzinfo is None and len(value) != len("2026-11-01")):
+        is_day = moment is not None and moment.tzinfo is None and len(value) == len("2026-11-01")
+        if moment is None or not (moment.tzinfo or is_day) or not FIRST_YEAR <= moment.year <= LAST_YEAR:
             self.fail(
                 f"{quote_value(value)} is no time: write a day such as 2026-11-01, or a time with a time zone such as"
                 " 2026-11-01T10:00:00+01:00",

@@ -30,6 +30,7 @@ TIME_FIELDS = frozenset(
     }
 )
 GAP = "Gap"  # the kind of an interval in which nobody observed the cluster
+_FIRST_YEAR, _LAST_YEAR = 1971, 9998  # every time zone can represent all times of these years
 S = TypeVar("S", bound="_StatusPart")
 
 
@@ -292,12 +293,12 @@ class CapacityUsage(_StatusPart, frozen=True):
 
 
 def parse_time(text: str) -> datetime.datetime | None:
-    """Return the time in a text; None if the text is not a time, or has no time zone."""
+    """Return the time in a text; None if the text is not a time, has no time zone, or is in no year from 1971 to 9998."""
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:
         return None
-    return moment if moment.tzinfo is not None else None
+    return moment if moment.tzinfo is not None and _FIRST_YEAR <= moment.year <= _LAST_YEAR else None
 
 
 def dump_status(status: TenantStatus | ClusterStatus | CapacityUsage) -> bytes:
@@ -367,6 +368,8 @@ def check_times(part: _StatusPart) -> None:
                 check_times(inner)
         if name in TIME_FIELDS and value and parse_time(value) is None:
             raise ImplausibleStatus(f"it gives a time as {quote_value(value)}, which isn't RFC 3339 with a time zone")
+    if isinstance(part, UsageInterval) and not part.start_time:
+        raise ImplausibleStatus(f"the interval of {quote_value(part.uid)} has no start")
 
 
 @functools.cache

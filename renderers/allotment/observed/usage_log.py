@@ -14,7 +14,8 @@ import msgspec
 
 from allotment.declared.kinds.declaration import API_VERSION
 from allotment.manifests.yaml_text import Malformed
-from allotment.observed.status import ImplausibleStatus, UsageInterval, check_times
+from allotment.observed.status import ImplausibleStatus, UsageInterval, check_times, parse_time
+from allotment.problems import quote_value
 
 MAX_LOG_BYTES = 1 << 20  # a larger log is continued in a new file
 _MONTH_LENGTH = len("2026-11")
@@ -78,7 +79,7 @@ def parse_usage_log(data: bytes) -> UsageLog:
     for interval in intervals:
         check_times(interval)
         if not interval.start_time <= interval.end_time:
-            raise ImplausibleStatus(f"the interval of {interval.uid!r} ends before it starts")
+            raise ImplausibleStatus(f"the interval of {quote_value(interval.uid)} ends before it starts")
     return UsageLog(header, intervals)
 
 
@@ -89,4 +90,8 @@ def _parse_header(data: bytes) -> UsageLogHeader:
         raise Malformed(f"no UsageLog: {error}") from None
     if (header.api_version, header.kind) != (API_VERSION, "UsageLog"):
         raise Malformed("no UsageLog")
+    if parse_time(header.since) is None:
+        raise ImplausibleStatus(
+            f"it gives a time as {quote_value(header.since)}, which isn't RFC 3339 with a time zone"
+        )
     return header

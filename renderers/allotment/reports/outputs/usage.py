@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import msgspec
 
@@ -16,6 +16,7 @@ from allotment.output_part import Part
 from allotment.reports.outputs.output import Output
 
 _DIGITS = Decimal("0.000001")
+_CONTEXT = Context(prec=100)  # the sums of a forged status may be huge
 
 
 class PeriodOutput(Part, frozen=True):
@@ -164,4 +165,4 @@ def usage_total_output(total: Total, dimensions: Sequence[str]) -> UsageTotalOut
 
 def round_number(number: Decimal) -> Decimal:
     """Return a number with at most six decimal places, rounded half up."""
-    return number.quantize(_DIGITS, rounding="ROUND_HALF_UP")
+    return number.quantize(_DIGITS, rounding="ROUND_HALF_UP", context=_CONTEXT)
