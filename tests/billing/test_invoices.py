@@ -95,7 +95,7 @@ def test_unknown_time_is_free_unless_the_platform_bills_it() -> None:
     (line,) = invoice(use).lines
     assert (line.amount, line.unknown_amount, line.weighted_seconds) == (Decimal("0.84"), Decimal("1.26"), 4 * HOUR)
     (line,) = invoice(use, bills_unknown=True).lines
-    assert (line.amount, line.unknown_amount, line.weighted_seconds) == (Decimal("2.10"), 0, 10 * HOUR)
+    assert (line.amount, line.unknown_amount, line.weighted_seconds) == (Decimal("2.10"), Decimal("1.26"), 10 * HOUR)
 
 
 def test_labels_and_names_have_lines_of_their_own() -> None:

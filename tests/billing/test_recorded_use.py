@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.billing.uses import START, stored, unit
 
 from allotment.billing.periods import parse_moment
-from allotment.billing.recorded_use import MAX_SIZE, Use, drop_overlaps, read_interval
+from allotment.billing.recorded_use import MAX_SIZE, Use, drop_overlaps, merge_gaps, read_interval
 from allotment.observed.status import UsageInterval
 
 AT = "2026-11-21T10:{:02d}:00Z"
@@ -57,6 +57,15 @@ def test_a_repeated_interval_counts_once() -> None:
     assert drop_overlaps([use, use]) == [use]
     other = unit(50, 100, uid="p-other")
     assert drop_overlaps([other, use]) == [use, other], "two pods of an instance use two units"
+
+
+def test_a_certain_end_counts_if_the_interval_was_recorded_twice() -> None:
+    certain, uncertain = unit(0, 100), unit(0, 300, certain_end=START + 50)
+    assert drop_overlaps([uncertain, certain]) == drop_overlaps([certain, uncertain]) == [certain]
+
+
+def test_overlapping_gaps_are_one() -> None:
+    assert merge_gaps([(5, 9), (1, 3), (2, 4), (9, 10), (20, 30), (22, 23)]) == [(1, 4), (5, 10), (20, 30)]
 
 
 def test_a_volume_that_grew_while_the_clock_was_set_back_has_one_size_at_a_time() -> None:

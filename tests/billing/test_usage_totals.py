@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.billing.uses import HOUR, START, stored, unit
 
-from allotment.billing.periods import Period
+from allotment.billing.periods import Period, parse_moment
 from allotment.billing.recorded_use import Use
 from allotment.billing.usage_totals import DIMENSIONS, Total, clip_uses, sum_shares, to_gib_hours, to_hours
 from allotment.declared.values import GIBI
@@ -65,6 +65,22 @@ def test_each_dimension_has_its_groups() -> None:
     )
     hours = add_up([unit(0, 2 * HOUR)], "hour", "tenant")
     assert set(hours) == {("2026-11-01T01:00:00+01:00", "kite"), ("2026-11-01T02:00:00+01:00", "kite")}
+
+
+def test_the_two_hours_of_a_clock_change_are_in_the_order_of_time() -> None:
+    midnight = parse_moment("2026-10-24T22:00:00Z")
+    period = Period(midnight, midnight + 5 * HOUR)
+    use = unit(0, 0)._replace(start=period.start, certain_end=period.end, end=period.end)
+    totals = sum_shares(clip_uses([use], period), ["tenant", "hour"], period, BERLIN)
+    assert [total.group[1][11:] for total in totals] == [
+        "00:00:00+02:00", "01:00:00+02:00", "02:00:00+02:00", "02:00:00+01:00", "03:00:00+01:00",
+    ]  # fmt: skip
+
+
+def test_a_share_continues_if_its_use_does() -> None:
+    cut, ended = clip_uses([unit(0, 48 * HOUR), unit(0, HOUR)], DAY)
+    (open_share,) = clip_uses([unit(0, HOUR, is_open=True)], DAY)
+    assert (cut.continues, ended.continues, open_share.continues) == (True, False, True)
 
 
 @st.composite

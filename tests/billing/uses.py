@@ -22,7 +22,6 @@ def unit(start: int, end: int, **more: Any) -> Use:
         "uid": f"p-{start}",
         "offer": "l4",
         "size": 0,
-        "units": 0,
         "labels": {},
         "node": "n1",
         "start": START + start,

@@ -118,7 +118,7 @@ def test_the_table_ends_with_the_total_and_the_commits(end_of_month: Bed, run: R
     assert lines[5].endswith(f"Usage in eu-1 (not signed): {status[:12]}")
     table = run("--month", "2026-11").out.splitlines()
     assert [line.split() for line in table[1:3]] == [
-        ["TENANT", "LINES", "EUR", "BUDGET", "NOT", "BILLED"],
+        ["TENANT", "LINES", "EUR", "BUDGET", "NOT", "OBSERVED"],
         ["solo-ada", "2", "1.06", "300.00", "(0", "%)", "-"],
     ]
     assert table[3] == "Total 1.06 EUR"
@@ -141,6 +141,7 @@ def test_a_line_is_explained_by_its_intervals_and_commits(end_of_month: Bed, run
 
 def test_csv_has_a_row_per_line(end_of_month: Bed, run: Run) -> None:
     rows = list(csv.DictReader(io.StringIO(run("--month", "2026-11", "-o", "csv").out)))
+    assert {(row["month"], row["currency"], row["isFinal"]) for row in rows} == {("2026-11", "EUR", "true")}
     assert [(row["tenant"], row["line"], row["name"], row["labels"], row["amount"]) for row in rows] == [
         ("solo-ada", "1", "webui", "", "0.43"),
         ("solo-ada", "2", "models", "film=7", "0.63"),
@@ -192,18 +193,53 @@ def test_unknown_time_is_billed_if_the_platform_declares_it(bed: Bed, run: Run, 
     (invoice,) = read(run("solo-ada", "--month", "2026-11", "-o", "json"))["invoices"]
     billed = invoice["lines"][1]
     assert billed["quantity"] == pytest.approx(free["quantity"] + free["unknownQuantity"], abs=1e-5)
-    assert billed["unknownAmount"] == 0
+    assert (billed["unknownAmount"], billed["amount"]) == (0.01, pytest.approx(free["amount"] + 0.01))
+    assert "budget 300.00 (0 %), not observed 0.01 EUR (billed)" in run("solo-ada", "--month", "2026-11").out
+    assert "- Not observed: 0.01 EUR (billed)" in run("solo-ada", "--month", "2026-11", "-o", "markdown").out
 
 
-def test_a_use_without_a_price_is_named(bed: Bed, run: Run, place: Place) -> None:
+def test_a_use_without_a_price_is_named_in_each_output(end_of_month: Bed, run: Run, place: Place) -> None:
     (place.root / "platform/specs/l4-quarter.yaml").rename(place.root / "platform/specs/other.yaml")
     place.merge()
     result = run("solo-ada", "--month", "2026-11")
     assert result.code == 4
-    assert (
-        "solo-ada: no price applies to line 1: the catalog lacks its spec, or its first price starts later"
-        in result.err
-    )
+    words = "line 1: l4-quarter has no price, or its first price starts later"
+    assert f"solo-ada: {words}" in result.err
+    assert "the bill of 2026-11 is not final" in run("-q", "--month", "2026-11").err
+    page = run("solo-ada", "--month", "2026-11", "-o", "html").out
+    assert f"<li>{words}</li>" in page
+    assert "This invoice is not final." in page
+    assert '<td class="number">-</td>\n</tr>' in page
+    output = checked("bill", run("solo-ada", "--month", "2026-11", "-o", "json").out)
+    assert (output["isFinal"], output["invoices"][0]["lines"][0]["price"]) == (False, None)
+
+
+def test_the_amounts_of_each_project(end_of_month: Bed, run: Run) -> None:
+    table = run("--month", "2026-11", "--by", "label:film", "--by", "spec").out.splitlines()
+    assert [line.split() for line in table] == [
+        ["LABEL:FILM", "SPEC", "EUR"],
+        ["-", "l4-quarter", "0.43"],
+        ["7", "block-ssd", "0.63"],
+        ["Total", "1.06", "EUR"],
+    ]
+    sums = read(run("--month", "2026-11", "--by", "label:film", "-o", "json"))["sums"]
+    assert sums == [{"group": {"label:film": "-"}, "amount": 0.43}, {"group": {"label:film": "7"}, "amount": 0.63}]
+    text = run("--month", "2026-11", "--by", "tenant", "-o", "csv").out
+    assert text == "month,currency,isFinal,tenant,amount\n2026-11,EUR,true,solo-ada,1.06\n"
+
+
+def test_a_month_without_a_record_is_not_final(bed: Bed, run: Run) -> None:
+    result = run("--month", "2026-01")
+    assert result.out.splitlines()[0].startswith("Invoices for 2026-01, not final")
+    assert "No use is recorded in 2026-01." in run("--month", "2026-01", "-o", "html").out
+
+
+def test_a_cluster_that_is_no_longer_declared_is_named(end_of_month: Bed, run: Run, place: Place) -> None:
+    git(place.remote, "branch", "status/eu-9", BRANCH)
+    result = run("--month", "2026-11")
+    assert result.code == 4
+    assert "eu-9: it has a status branch, but is not declared: its usage is left out" in result.err
+    assert "not final" in result.out
 
 
 def test_a_tenant_without_usage_has_an_empty_invoice(bed: Bed, run: Run) -> None:
@@ -216,6 +252,10 @@ def test_a_tenant_without_usage_has_an_empty_invoice(bed: Bed, run: Run) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--month", "2199-01"], "the month 2199-01 has not begun"),
+        (["--by", "day"], "a bill can't be added up by day"),
+        (["--by", "tenant", "-o", "html"], "--by can't be combined with this output"),
+        (["solo-ada", "--by", "tenant", "--explain", "1"], "--by can't be combined with --explain"),
         (["--month", "2026-13"], "'2026-13' is no month: write a month such as 2026-11"),
         (["--explain", "1"], "--explain needs a tenant"),
         (["solo-ada", "--explain", "0"], "'0' is not a whole number from 1"),

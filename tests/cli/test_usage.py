@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -216,8 +217,14 @@ def test_a_tenant_that_is_only_recorded_is_known(bed: Bed, run: Run, place: Plac
     ("words", "message"),
     [
         (["--month", "2026-11", "--to", "2026-11-08"], "--month can't be combined with --from or --to"),
-        (["--from", "2026-11-08", "--to", "2026-11-08"], "--from must be before --to"),
+        (
+            ["--from", "2026-11-08", "--to", "2026-11-08"],
+            "--from (2026-11-08T00:00:00+01:00) must be before --to (2026-11-08T00:00:00+01:00)",
+        ),
         (["--by", "day", "--by", "hour"], "--by day can't be combined with --by hour"),
+        (["--by", "instance", "--by", "storage"], "--by instance can't be combined with --by storage"),
+        (["--by", "tenant,spec"], "give --by again for each dimension"),
+        (["--from", "2026W44T10"], "'2026W44T10' is no time"),
         (["--month", "11/2026"], "'11/2026' is no month: write a month such as 2026-11"),
         (["--from", "2026-11-21T10:00:00"], "is no time: write a day such as 2026-11-01"),
         (["--from", "yesterday"], "'yesterday' is no time"),
@@ -250,18 +257,76 @@ def test_a_foreign_commit_adds_no_usage(bed: Bed, run: Run, place: Place, tmp_pa
     assert "eu-1: " in result.err
 
 
-def test_an_unreadable_log_is_a_problem(bed: Bed, run: Run, place: Place, tmp_path: Path) -> None:
-    broken = tmp_path / "broken"
-    git(tmp_path, "clone", "-q", "--branch", "status/eu-1", str(place.remote), str(broken))
-    log = broken / "usage" / f"{live.TENANT}.jsonl"
-    log.write_text(log.read_text() + "{\n")
-    commit(broken, "Broken", "-a")
-    git(broken, "push", "-q", "origin", "HEAD:status/eu-1", f"HEAD:{OURS}")
-    result = run("--cluster", "eu-1", *DAY, "-o", "json")
-    assert result.code == 4
-    (cluster,) = (each for each in json.loads(result.out)["clusters"] if each["cluster"] == "eu-1")
-    assert [f"usage/{live.TENANT}.jsonl of commit" in problem for problem in cluster["problems"]] == [True]
-    assert "can't be read: no UsageLog" in result.err
+@pytest.fixture
+def forge_status(place: Place, tmp_path: Path) -> Callable[[str, str], None]:
+    """Return a function that pushes a file to the status branch, as somebody who can push both refs."""
+
+    def push(path: str, text: str) -> None:
+        folder = tmp_path / "forged"
+        git(tmp_path, "clone", "-q", "--branch", "status/eu-1", str(place.remote), str(folder))
+        (folder / path).write_text(text.replace("{log}", (folder / LOG).read_text()))
+        git(folder, "add", "-A")
+        commit(folder, "Forged")
+        git(folder, "push", "-q", "origin", "HEAD:status/eu-1", f"HEAD:{OURS}")
+
+    return push
+
+
+LOG = f"usage/{live.TENANT}.jsonl"
+STORED = '{"kind":"GPUStorage","name":"x","uid":"u","startTime":"2026-11-21T10:00:00Z","endTime":"2026-11-21T11:00:00Z"'
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        (LOG, "{log}{\n", f"{LOG} of commit"),
+        (LOG, '{log}{"kind":"a","x":' + "[" * 100_000 + "]" * 100_000 + "}\n", "no UsageLog"),
+        (
+            LOG,
+            "{log}" + STORED + ',"size":"-1Gi"}\n',
+            "the usage of solo-ada has no valid size for 'u': it counts as 0",
+        ),
+        ("usage/wrong.jsonl", "{log}", "its header names another cluster or tenant"),
+        ("tenants/wrong.yaml", "kind: Other\n", "tenants/wrong.yaml of commit"),
+        (
+            "tenants/wrong.yaml",
+            "apiVersion: allotment.dev/v1alpha1\nkind: TenantStatus\nmetadata:\n  name: wrong\nstatus:\n  cluster: eu-1\n"
+            '  usage:\n  - kind: GPUInstance\n    name: "\\ud800"\n    uid: u\n    startTime: "2026-11-21T10:00:00Z"\n',
+            "a character that no encoding has",
+        ),
+    ],
+    ids=["line", "depth", "size", "header", "status", "surrogate"],
+)
+def test_what_no_reporter_writes_is_a_problem(
+    path: str, text: str, message: str, bed: Bed, run: Run, forge_status: Callable[[str, str], None]
+) -> None:
+    forge_status(path, text)
+    for style in ("json", "csv", "table"):
+        result = run("--cluster", "eu-1", *DAY, "-o", style)
+        assert result.code == 4
+        assert message in result.err
+
+
+@pytest.mark.parametrize("path", ["usage/README", "usage/.jsonl", "usage/README.md", "tenants/.yaml", "tenants/README"])
+def test_other_files_of_the_branch_are_ignored(
+    path: str, bed: Bed, run: Run, forge_status: Callable[[str, str], None]
+) -> None:
+    forge_status(path, "{}\n")
+    assert len(read(run("--cluster", "eu-1", *DAY, "-o", "json"))["intervals"]) == 4
+
+
+def test_a_tenant_cant_invent_a_gap(bed: Bed, run: Run, forge_status: Callable[[str, str], None]) -> None:
+    gap = '{"kind":"Gap","name":"eu-1","uid":"","startTime":"2026-11-21T10:00:00Z","endTime":"2026-11-21T11:00:00Z"}\n'
+    forge_status(LOG, "{log}" + gap)
+    (cluster,) = json.loads(run("--cluster", "eu-1", *DAY, "-o", "json").out)["clusters"]
+    assert (cluster["gaps"], cluster["problems"]) == ([], ["the usage of solo-ada has the unknown kind 'Gap'"])
+    assert run("--cluster", "eu-1", *DAY, "--by", "spec").code == 4
+
+
+def test_a_cell_is_no_formula_for_a_spreadsheet(bed: Bed, run: Run, forge_status: Callable[[str, str], None]) -> None:
+    forge_status(LOG, "{log}" + STORED.replace('"x"', '"=1+1"') + ',"size":"1Gi"}\n')
+    rows = list(csv.DictReader(io.StringIO(run("--cluster", "eu-1", *DAY, "-o", "csv").out)))
+    assert "'=1+1" in [row["name"] for row in rows]
 
 
 def test_a_record_without_the_declared_signature_is_ignored(place: Place, run: Run, tmp_path: Path) -> None:

@@ -7,14 +7,13 @@ is the sum of the lines.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
 from allotment.billing.prices import PriceList, compute_amount, round_money
-from allotment.billing.recorded_use import Use
-from allotment.billing.usage_totals import Share
+from allotment.billing.usage_totals import Share, find_value
 
 
 class LineKey(NamedTuple):
@@ -32,30 +31,21 @@ class LineKey(NamedTuple):
     price: Decimal | None
 
 
-class LinePart(NamedTuple):
-    """The part of a use on an invoice line: from `start` until `end`, of which the time from `certain_end` is unknown."""
-
-    use: Use
-    start: int
-    certain_end: int
-    end: int
-
-
 class InvoiceLine(NamedTuple):
     """A line of an invoice.
 
-    `number` counts from 1. `weighted_seconds` are the billed unit × seconds, or bytes × seconds, and `unknown_seconds` are
-    those in which nobody observed the use. `amount` is their price, and `unknown_amount` the price of the unknown use that
-    is not billed.
+    `number` counts from 1. `weighted_seconds` are the billed unit × seconds, or bytes × seconds, and `amount` is their price.
+    `unknown_weighted_seconds` are those of the time in which nobody observed the use, and `unknown_amount` is their price. It is a part of
+    `amount` if the platform bills unknown time. `parts` are the parts of uses on the line.
     """
 
     number: int
     key: LineKey
     weighted_seconds: int
-    unknown_seconds: int
+    unknown_weighted_seconds: int
     amount: Decimal
     unknown_amount: Decimal
-    parts: tuple[LinePart, ...]
+    parts: tuple[Share, ...]
 
 
 class Invoice(NamedTuple):
@@ -72,13 +62,13 @@ class Invoice(NamedTuple):
 
     @property
     def unknown_total(self) -> Decimal:
-        """The price of the unknown use that is not billed."""
+        """The price of the time in which nobody observed the uses."""
         return sum((line.unknown_amount for line in self.lines), Decimal("0.00"))
 
     @property
-    def has_unpriced_line(self) -> bool:
-        """Whether a line has no price."""
-        return any(line.key.price is None for line in self.lines)
+    def unpriced_lines(self) -> list[InvoiceLine]:
+        """The lines without a price."""
+        return [line for line in self.lines if line.key.price is None]
 
 
 def compute_invoice(
@@ -89,14 +79,14 @@ def compute_invoice(
     With `bills_unknown`, the time in which nobody observed a use is billed too. Each second of a share is on exactly one
     line.
     """
-    parts_by_key: dict[LineKey, list[LinePart]] = defaultdict(list)
+    parts_by_key: dict[LineKey, list[Share]] = defaultdict(list)
     for share in shares:
         use = share.use
         labels = tuple(sorted(use.labels.items()))
         for part in prices.split(use, share.start, share.end):
             certain_end = min(max(part.start, share.certain_end), part.end)
             key = LineKey(use.kind, use.name, use.cluster, use.offer, labels, part.amount)
-            parts_by_key[key].append(LinePart(use, part.start, certain_end, part.end))
+            parts_by_key[key].append(Share(use, part.start, certain_end, part.end))
     keys = sorted(parts_by_key, key=lambda key: (*key[:-1], key.price is None, key.price or Decimal(0)))
     lines = [
         _compute_line(number, key, parts_by_key[key], bills_unknown=bills_unknown) for number, key in enumerate(keys, 1)
@@ -104,18 +94,33 @@ def compute_invoice(
     return Invoice(tenant, tuple(lines), budget)
 
 
-def _compute_line(number: int, key: LineKey, parts: list[LinePart], *, bills_unknown: bool) -> InvoiceLine:
+def _compute_line(number: int, key: LineKey, parts: list[Share], *, bills_unknown: bool) -> InvoiceLine:
     certain = sum((part.certain_end - part.start) * part.use.weight for part in parts)
     unknown = sum((part.end - part.certain_end) * part.use.weight for part in parts)
     billed = certain + unknown if bills_unknown else certain
-    amount = Fraction(0) if key.price is None else compute_amount(key.price, key.kind, billed)
-    whole = Fraction(0) if key.price is None else compute_amount(key.price, key.kind, certain + unknown)
+    certain_amount, whole = (
+        round_money(Fraction(0) if key.price is None else compute_amount(key.price, key.kind, seconds))
+        for seconds in (certain, certain + unknown)
+    )
     return InvoiceLine(
         number=number,
         key=key,
         weighted_seconds=billed,
-        unknown_seconds=unknown,
-        amount=round_money(amount),
-        unknown_amount=round_money(whole) - round_money(amount),
+        unknown_weighted_seconds=unknown,
+        amount=whole if bills_unknown else certain_amount,
+        unknown_amount=whole - certain_amount,
         parts=tuple(parts),
     )
+
+
+def sum_lines(invoices: Iterable[Invoice], dimensions: Sequence[str]) -> list[tuple[tuple[str, ...], Decimal]]:
+    """Return the sum of the amounts of each group of lines, sorted. A group has a value for each dimension.
+
+    A dimension is tenant, cluster, spec, instance, storage or label:KEY. The sums of all groups are the sum of the invoices.
+    """
+    find_values = [find_value(name) for name in dimensions]
+    sums: dict[tuple[str, ...], Decimal] = defaultdict(Decimal)
+    for invoice in invoices:
+        for line in invoice.lines:
+            sums[tuple(find(line.parts[0].use) for find in find_values)] += line.amount
+    return sorted(sums.items())

@@ -30,9 +30,10 @@ class MonthlyBill(NamedTuple):
 
     @property
     def is_final(self) -> bool:
-        """Whether each cluster was observed until the end of the month, and all of its record can be read."""
-        return all(
-            not record.problems and record.observed_until is not None and record.observed_until >= self.period.end
-            for record in self.clusters
-            if record.commit or record.problems
-        )
+        """Whether the record covers the end of the month, and each line has a price.
+
+        A cluster that has never been reported doesn't count, but at least one cluster must have a record.
+        """
+        records = [record for record in self.clusters if record.commit or record.problems]
+        has_prices = not any(invoice.unpriced_lines for invoice in self.invoices)
+        return has_prices and bool(records) and all(record.covers_end(self.period) for record in records)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from allotment.billing.periods import find_midnight, split_interval
+from allotment.billing.periods import HOUR_SECONDS, find_midnight, split_interval
 from allotment.billing.recorded_use import Use
 from allotment.capacity.pricing import HOURS_A_MONTH
 from allotment.declared.inventory import Catalog
@@ -16,8 +16,6 @@ from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.declared.values import GIBI
-
-HOUR_SECONDS = 3600
 
 
 class PricePeriod(NamedTuple):

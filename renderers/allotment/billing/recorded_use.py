@@ -1,4 +1,4 @@
-"""Defines the recorded uses of units, storages and snapshots, and of the capacity of clusters."""
+"""Defines the recorded uses of units, storages and snapshots."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from allotment.billing.periods import Period, parse_moment
-from allotment.declared.tenant_resources import INSTANCE
+from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.observed.quantity import parse_quantity
 from allotment.observed.status import UsageInterval
 
+USED_KINDS = frozenset({INSTANCE.kind.name, STORAGE.kind.name, SNAPSHOT.kind.name})
 MAX_SIZE = 1 << 60  # bytes: a larger size in a status is no size
 
 
 class Use(NamedTuple):
-    """A use of a unit or of a size, or, for the kinds Stock and NodePool, a part of the capacity.
+    """A use of a unit, or of a storage or snapshot.
 
-    - `offer` is the GPUSpec or the StorageSpec. `size` is in bytes, and 0 for units. `units` are the units of a stock.
+    - `offer` is the GPUSpec or the StorageSpec. `size` is in bytes, and 0 for units.
     - The use lasted from `start` until `certain_end` for certain. Between `certain_end` and `end`, nobody observed it.
     - `is_open` says that it continued at `end`, the time of the last observation.
     - `commit` is the commit of the status branch that has the interval.
@@ -30,7 +31,6 @@ class Use(NamedTuple):
     uid: str
     offer: str
     size: int
-    units: int
     labels: Mapping[str, str]
     node: str
     start: int
@@ -51,7 +51,7 @@ class ClusterRecord(NamedTuple):
     - `observed_until` is the time of the last observation, and `recorded_since` that of the first; None if there is none.
     - `is_signed` says that the cluster declares the key of its reporter, so that nobody else can write the record.
     - `problems` are the reasons why a part of the record can't be read.
-    - `gaps` are the times in which nobody observed the cluster. `capacity` are its stocks and nodes.
+    - `gaps` are the times in which nobody observed the cluster.
     """
 
     cluster: str
@@ -61,7 +61,26 @@ class ClusterRecord(NamedTuple):
     commit: str
     problems: tuple[str, ...]
     gaps: tuple[tuple[int, int], ...]
-    capacity: tuple[Use, ...]
+
+    @staticmethod
+    def without_record(cluster: str, problem: str) -> ClusterRecord:
+        """Return the record of a cluster from which nothing is read, with the reason."""
+        return ClusterRecord(
+            cluster, observed_until=None, recorded_since=None, is_signed=False, commit="", problems=(problem,), gaps=()
+        )
+
+    def with_problem(self, problem: str) -> ClusterRecord:
+        """Return this record with another problem."""
+        return self._replace(problems=(*self.problems, problem))
+
+    def covers_end(self, period: Period) -> bool:
+        """Return whether the recording began before the end of a period and continued until its end, and can be read."""
+        return (
+            not self.problems
+            and self.recorded_since is not None
+            and self.observed_until is not None
+            and self.recorded_since < period.end <= self.observed_until
+        )
 
     def find_gaps(self, period: Period) -> list[tuple[int, int]]:
         """Return the gaps within a period."""
@@ -94,7 +113,6 @@ def read_interval(interval: UsageInterval, cluster: str, tenant: str, observed_u
         uid=interval.uid,
         offer=interval.gpu_spec or interval.storage_spec,
         size=min(max(0, int(parse_quantity(interval.size))), MAX_SIZE) if interval.size else 0,
-        units=interval.units,
         labels=interval.labels,
         node=interval.node,
         start=start,
@@ -108,8 +126,8 @@ def read_interval(interval: UsageInterval, cluster: str, tenant: str, observed_u
 def drop_overlaps(uses: Iterable[Use]) -> list[Use]:
     """Return uses of a cluster in which no object uses two things at a time, sorted by start.
 
-    The clock of a cluster may be set back, and an interval may be recorded twice. If two uses of the same object overlap,
-    the later use begins with the end of the earlier use.
+    The clock of a cluster may be set back, and an interval may be recorded twice. Of two uses of an object with the same
+    start, the use with the certain end counts. If two others overlap, the later use begins with the end of the earlier use.
     """
     by_object: dict[tuple[str, str, str], list[Use]] = defaultdict(list)
     for use in uses:
@@ -117,10 +135,29 @@ def drop_overlaps(uses: Iterable[Use]) -> list[Use]:
     result = []
     for uses_of_object in by_object.values():
         until = 0
-        for use in sorted(uses_of_object, key=lambda use: (use.start, use.end)):
+        for use in _prefer_certain(uses_of_object):
             start = max(use.start, until)
             if start < use.end or start == use.start:
                 result.append(use._replace(start=start, certain_end=max(start, use.certain_end)))
             until = max(until, use.end)
     result.sort(key=lambda use: (use.tenant, use.start, use.kind, use.name, use.uid))
     return result
+
+
+def _prefer_certain(uses: Iterable[Use]) -> list[Use]:
+    """Return the uses of an object, sorted by start. A use with a certain end replaces another use with the same start."""
+    by_start: dict[int, Use] = {}
+    for use in sorted(uses, key=lambda use: (use.start, use.certain_end < use.end, -use.end)):
+        by_start.setdefault(use.start, use)
+    return list(by_start.values())
+
+
+def merge_gaps(gaps: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return gaps without overlaps, sorted."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(gaps):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((start, end))
+    return merged

@@ -7,14 +7,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from allotment.billing.periods import Period, find_day, format_moment, split_days, split_hours, split_interval
-from allotment.billing.recorded_use import Use
+from allotment.billing.periods import (
+    HOUR_SECONDS,
+    Period,
+    find_day,
+    format_moment,
+    split_days,
+    split_hours,
+    split_interval,
+)
+from allotment.billing.recorded_use import USED_KINDS, Use
 from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.declared.values import GIBI
 
 LABEL_PREFIX = "label:"
 NO_VALUE = "-"  # the group of uses without a value in a dimension
-_HOUR = Decimal(3600)
 
 
 class Share(NamedTuple):
@@ -24,6 +31,11 @@ class Share(NamedTuple):
     start: int
     certain_end: int
     end: int
+
+    @property
+    def continues(self) -> bool:
+        """Whether the use continued at the end of the share."""
+        return self.use.is_open or self.end < self.use.end
 
 
 class Amounts(NamedTuple):
@@ -38,7 +50,7 @@ class Amounts(NamedTuple):
 
 
 class Total(NamedTuple):
-    """The sums of a group. `group` has a value for each dimension. `hours` are those of units."""
+    """The sums of a group, which has a value for each dimension."""
 
     group: tuple[str, ...]
     units: Amounts
@@ -64,10 +76,11 @@ def sum_shares(
     A dimension is tenant, instance, spec, storage, cluster, day, hour or label:KEY. The sums of all groups are those of the
     shares, except that `instance` has only units, and `storage` has only storages and snapshots.
     """
-    find_values = [_VALUES[name] if name in _VALUES else _find_label(name) for name in dimensions if name not in _TIMES]
+    find_values = [find_value(name) for name in dimensions if name not in _TIMES]
     totals: dict[tuple[str, ...], Total] = {}
-    for share, time in _split_by_time(shares, dimensions, period, zone):
-        if any(share.use.kind not in _KINDS.get(name, _ALL_KINDS) for name in dimensions):
+    order: dict[tuple[str, ...], tuple[int, ...]] = {}  # two hours of a clock change sort in the order of time
+    for share, index, time in _split_by_time(shares, dimensions, period, zone):
+        if any(share.use.kind not in _KINDS.get(name, USED_KINDS) for name in dimensions):
             continue
         values = iter([find(share.use) for find in find_values])
         group = tuple(time if name in _TIMES else next(values) for name in dimensions)
@@ -76,33 +89,43 @@ def sum_shares(
         certain = (share.certain_end - share.start) * share.use.weight
         unknown = (share.end - share.certain_end) * share.use.weight
         totals[group] = total._replace(**{field: getattr(total, field).add(certain, unknown)})
-    return [totals[group] for group in sorted(totals)]
+        order[group] = tuple(index if name in _TIMES else 0 for name in dimensions)
+    keys = {
+        group: tuple((number, "" if number else value) for number, value in zip(order[group], group, strict=True))
+        for group in totals
+    }
+    return [totals[group] for group in sorted(totals, key=keys.__getitem__)]
 
 
 def to_hours(seconds: int) -> Decimal:
     """Return the hours of some seconds."""
-    return Decimal(seconds) / _HOUR
+    return Decimal(seconds) / HOUR_SECONDS
 
 
 def to_gib_hours(byte_seconds: int) -> Decimal:
     """Return GiB × hours of bytes × seconds."""
-    return Decimal(byte_seconds) / GIBI / _HOUR
+    return Decimal(byte_seconds) / GIBI / HOUR_SECONDS
 
 
 def _split_by_time(
     shares: Iterable[Share], dimensions: Sequence[str], period: Period, zone: datetime.tzinfo
-) -> Iterator[tuple[Share, str]]:
-    """Yield the parts of shares, each with its day or hour, or an empty text without such a dimension."""
+) -> Iterator[tuple[Share, int, str]]:
+    """Yield the parts of shares, each with the number and name of its day or hour; 0 and an empty name without a dimension."""
     unit = next((name for name in dimensions if name in _TIMES), "")
     if not unit:
-        yield from ((share, "") for share in shares)
+        yield from ((share, 0, "") for share in shares)
         return
     starts = (split_days if unit == "day" else split_hours)(period, zone)
     labels = [str(find_day(start, zone)) if unit == "day" else format_moment(start, zone) for start in starts]
     for share in shares:
         for index, start, end in split_interval(share.start, share.end, starts):
             certain_end = min(max(start, share.certain_end), end)
-            yield Share(share.use, start, certain_end, end), labels[index]
+            yield Share(share.use, start, certain_end, end), index + 1, labels[index]
+
+
+def find_value(dimension: str) -> Callable[[Use], str]:
+    """Return the function that returns the value of a use in a dimension other than day and hour."""
+    return _VALUES[dimension] if dimension in _VALUES else _find_label(dimension)
 
 
 def _find_label(dimension: str) -> Callable[[Use], str]:
@@ -120,6 +143,5 @@ _VALUES: dict[str, Callable[[Use], str]] = {
 }
 DIMENSIONS = (*_VALUES, *sorted(_TIMES))
 _STORED_KINDS = frozenset({STORAGE.kind.name, SNAPSHOT.kind.name})
-_ALL_KINDS = frozenset({INSTANCE.kind.name}) | _STORED_KINDS
 _KINDS = {"instance": frozenset({INSTANCE.kind.name}), "storage": _STORED_KINDS}
 _FIELDS = {INSTANCE.kind.name: "units", STORAGE.kind.name: "storages", SNAPSHOT.kind.name: "snapshots"}

@@ -34,7 +34,7 @@ def tenant_path(tenant: str) -> str:
 
 def tenant_of(path: str) -> str | None:
     """Return the tenant's name from the path of a tenant's status file; None for any other path."""
-    return path.removeprefix(_TENANTS_FOLDER).removesuffix(".yaml") if path.startswith(_TENANTS_FOLDER) else None
+    return _name_between(_TENANTS_FOLDER, path, ".yaml")
 
 
 def usage_path(owner: str) -> str:
@@ -46,7 +46,13 @@ def usage_owner(path: str) -> str | None:
     """Return the tenant of a usage log, or an empty text for the log of the capacity; None for any other path."""
     if path == _CAPACITY_USAGE:
         return ""
-    return path.removeprefix(_USAGE_FOLDER).removesuffix(".jsonl") if path.startswith(_USAGE_FOLDER) else None
+    return _name_between(_USAGE_FOLDER, path, ".jsonl")
+
+
+def _name_between(folder: str, path: str, ending: str) -> str | None:
+    """Return the name of a file in a folder without its ending; None if the file has another place, ending or no name."""
+    name = path.removeprefix(folder).removesuffix(ending)
+    return name if name and "/" not in name and path == f"{folder}{name}{ending}" else None
 
 
 class StatusBranch(NamedTuple):
@@ -76,6 +82,12 @@ def read_status_branches(
     """
     refs = remote.fetch(*(ref(name) for name in clusters for ref in (status_branch, reported_ref)), ours=True)
     return {name: _check_status_branch(repository, name, key, refs) for name, key in clusters.items()}
+
+
+def list_reported_clusters(remote: Remote) -> list[str]:
+    """Return the names of the clusters that have a status branch, sorted. Raises OperationRefused if the remote doesn't answer."""
+    prefix = status_branch("")
+    return sorted(name.removeprefix(prefix) for name in remote.list_below(prefix))
 
 
 def _check_status_branch(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from allotment.cli.billing_options import (
+    Dimension,
     Month,
     billing_output_option,
     open_billing_source,
@@ -18,7 +19,7 @@ from allotment.cli.billing_options import (
 )
 from allotment.cli.completers import complete_tenants
 from allotment.cli.options import EXIT_WITH_WARNINGS, WholeNumber, is_quiet
-from allotment.problems import OperationRefused
+from allotment.problems import OperationRefused, escape_unprintable
 
 if TYPE_CHECKING:
     from allotment.billing.invoices import Invoice, InvoiceLine
@@ -35,10 +36,24 @@ if TYPE_CHECKING:
     metavar="LINE",
     help="Show the intervals, the price and the commits behind a line of the invoice.",
 )
+@click.option(
+    "--by",
+    "dimensions",
+    type=Dimension(),
+    multiple=True,
+    help="Add up the lines by tenant, cluster, spec or label:KEY. Give it again for more columns.",
+)
 @billing_output_option("table", "csv", "json", "markdown", "html")
 @record_options
 def command(
-    *, tenant: str | None, month: str | None, explained: int | None, style: str, repo: Path | None, url: str | None
+    *,
+    tenant: str | None,
+    month: str | None,
+    explained: int | None,
+    dimensions: tuple[str, ...],
+    style: str,
+    repo: Path | None,
+    url: str | None,
 ) -> None:
     """Compute the invoice of each tenant for a month, from the recorded usage and the declared prices.
 
@@ -49,36 +64,58 @@ def command(
     If nobody observed the cluster when a use ended, the time after the last observation is free, unless the platform declares
     `billing.unknown: Billed`.
 
-    Until a cluster was observed to the end of the month, the bill is not final. If a part of the record can't be read, or a use
-    has no price, the exit status is 4.
+    Until each cluster was observed to the end of the month, the bill is not final. A cluster that has never reported doesn't
+    count. If a part of the record can't be read, or a use has no price, the bill is not final, and the exit status is 4.
 
     \b
     Examples:
       allot bill
       allot bill --month 2026-11 -o csv
+      allot bill studio-kite --month 2026-11 --by label:project
       allot bill studio-kite --month 2026-11
       allot bill studio-kite --month 2026-11 --explain 2
       allot bill studio-kite --month 2026-11 -o html > invoice.html
     """
+    from allotment.billing.periods import month_period
     from allotment.services.reporter.bill_reader import compute_bill
 
     if explained is not None and tenant is None:
         raise click.UsageError("--explain needs a tenant: each invoice has its own lines")
     if explained is not None and style not in ("table", "json"):
         raise click.UsageError("--explain can't be combined with this output: use -o table or -o json")
+    dimensions = tuple(dict.fromkeys(dimensions))
+    _check_dimensions(dimensions, style, explained)
     source = open_billing_source(repo, url)
     month = month or _last_month(source.zone)
-    from allotment.billing.periods import month_period
-
+    if month > f"{datetime.datetime.now(source.zone):%Y-%m}":
+        raise OperationRefused(f"the month {month} has not begun")
     record = read_record(source, tenant, month_period(month, source.zone).start)
     billing = source.platform.spec.billing
     bill = compute_bill(source.declared.source, billing, source.zone, month, record, tenant)
     if explained is not None:
         _find_line(bill.invoices[0], explained)
-    _print(bill, tenant, style, explained)
+    if dimensions:
+        _print_sums(bill, dimensions, style)
+    else:
+        _print(bill, tenant, style, explained)
+    if not bill.is_final:
+        click.echo(f"the bill of {bill.month} is not final", err=True)
     has_problem = print_record_notes(bill.clusters, bill.period, bill.zone)
-    if any(_print_unpriced(invoice) for invoice in bill.invoices) or has_problem:
+    has_unpriced = [_print_unpriced(invoice) for invoice in bill.invoices]
+    if has_problem or any(has_unpriced):
         raise click.exceptions.Exit(EXIT_WITH_WARNINGS)
+
+
+def _check_dimensions(dimensions: tuple[str, ...], style: str, explained: int | None) -> None:
+    if dimensions and explained is not None:
+        raise click.UsageError("--by can't be combined with --explain")
+    if dimensions and style in ("markdown", "html"):
+        raise click.UsageError("--by can't be combined with this output: use -o table, -o csv or -o json")
+    refused = sorted({"day", "hour", "instance", "storage"} & set(dimensions))
+    if refused:
+        raise click.UsageError(
+            f"a bill can't be added up by {refused[0]}: its lines are of resources; `allot usage` has this dimension"
+        )
 
 
 def _last_month(zone: datetime.tzinfo) -> str:
@@ -96,14 +133,41 @@ def _find_line(invoice: Invoice, number: int) -> InvoiceLine:
 
 def _print_unpriced(invoice: Invoice) -> bool:
     """Name the lines without a price on standard error. Return whether there are any."""
-    numbers = [str(line.number) for line in invoice.lines if line.key.price is None]
-    if numbers:
-        click.echo(
-            f"{invoice.tenant}: no price applies to line {', '.join(numbers)}: the catalog lacks its spec, or its first price"
-            " starts later",
-            err=True,
-        )
-    return bool(numbers)
+    from allotment.reports.invoice_pages import describe_unpriced_line
+
+    for line in invoice.unpriced_lines:
+        click.echo(escape_unprintable(f"{invoice.tenant}: {describe_unpriced_line(line)}", 1000), err=True)
+    return bool(invoice.unpriced_lines)
+
+
+def _print_sums(bill: MonthlyBill, dimensions: tuple[str, ...], style: str) -> None:
+    """Print the sums of the lines of each group."""
+    from allotment.billing.invoices import sum_lines
+
+    sums = sum_lines(bill.invoices, dimensions)
+    if style == "table":
+        from allotment.capacity.pricing import format_money
+        from allotment.cli.list_options import print_table
+        from allotment.reports.invoice_columns import sum_columns
+
+        print_table(sums, sum_columns(dimensions, bill.currency), wide=False)
+        click.echo(f"Total {format_money(bill.total)} {bill.currency}")
+        return
+    from allotment.reports.outputs import as_json
+    from allotment.reports.outputs.bill import AmountOutput, bill_output
+
+    amounts = tuple(AmountOutput(dict(zip(dimensions, group, strict=True)), amount) for group, amount in sums)
+    if style == "json":
+        click.echo(as_json(bill_output(bill, amounts=amounts)), nl=False)
+        return
+    from allotment.reports.csv_text import format_csv
+
+    click.echo(format_csv(AmountOutput, amounts, dimensions, leading=_leading_columns(bill)), nl=False)
+
+
+def _leading_columns(bill: MonthlyBill) -> dict[str, str]:
+    """Return the columns that make a row of a CSV file independent of the file's name."""
+    return {"month": bill.month, "currency": bill.currency, "isFinal": str(bill.is_final).lower()}
 
 
 def _print(bill: MonthlyBill, tenant: str | None, style: str, explained: int | None) -> None:
@@ -118,7 +182,7 @@ def _print(bill: MonthlyBill, tenant: str | None, style: str, explained: int | N
         from allotment.reports.outputs.bill import InvoiceLineOutput, invoice_line_output
 
         lines = [invoice_line_output(invoice.tenant, line) for invoice in bill.invoices for line in invoice.lines]
-        click.echo(format_csv(InvoiceLineOutput, lines, left_out=("parts",)), nl=False)
+        click.echo(format_csv(InvoiceLineOutput, lines, left_out=("parts",), leading=_leading_columns(bill)), nl=False)
     else:
         from allotment.reports.outputs import as_json
         from allotment.reports.outputs.bill import bill_output
@@ -131,7 +195,7 @@ def _print_tables(bill: MonthlyBill, tenant: str | None, explained: int | None) 
     from allotment.cli.list_options import print_table
     from allotment.reports.invoice_columns import invoice_columns, line_columns, part_columns
     from allotment.reports.invoice_pages import list_evidence
-    from allotment.reports.invoice_texts import format_budget, format_period
+    from allotment.reports.invoice_texts import format_budget, format_period, format_unknown
 
     if not is_quiet():
         state = "" if bill.is_final else ", not final"
@@ -145,7 +209,11 @@ def _print_tables(bill: MonthlyBill, tenant: str | None, explained: int | None) 
     elif tenant is not None:
         invoice = bill.invoices[0]
         print_table(invoice.lines, line_columns(bill.currency), wide=False)
-        click.echo(f"Total {format_money(invoice.total)} {bill.currency}, budget {format_budget(invoice)}")
+        unknown = format_unknown(invoice, bill.currency, is_billed=bill.bills_unknown)
+        click.echo(
+            f"Total {format_money(invoice.total)} {bill.currency}, budget {format_budget(invoice)}"
+            + (f", not observed {unknown}" if unknown else "")
+        )
     else:
         print_table(bill.invoices, invoice_columns(bill.currency), wide=False)
         click.echo(f"Total {format_money(bill.total)} {bill.currency}")

@@ -38,7 +38,7 @@ class Moment(click.ParamType[str]):
             moment = datetime.datetime.fromisoformat(value)
         except ValueError:
             moment = None
-        is_day = moment is not None and moment.tzinfo is None and len(value) == len("2026-11-01")
+        is_day = moment is not None and value == f"{moment:%Y-%m-%d}"
         if moment is None or not (moment.tzinfo or is_day) or not FIRST_YEAR <= moment.year <= LAST_YEAR:
             self.fail(
                 f"{quote_value(value)} is no time: write a day such as 2026-11-01, or a time with a time zone such as"
@@ -72,6 +72,8 @@ class Dimension(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from allotment.billing.usage_totals import DIMENSIONS, LABEL_PREFIX
 
+        if "," in value:
+            self.fail("give --by again for each dimension", param, ctx)
         name, separator, key = str(value).partition(":")
         if value not in DIMENSIONS and not (f"{name}{separator}" == LABEL_PREFIX and key):
             from allotment.cli.status_options import suggest_name
@@ -143,7 +145,9 @@ def read_record(source: BillingSource, tenant: str | None, since: int) -> UsageR
 
     Raises OperationRefused if there is no such tenant, or if the remote doesn't answer.
     """
-    from allotment.services.platform_settings import read_reporter_keys
+    from allotment.billing.recorded_use import ClusterRecord
+    from allotment.branches.status_branches import list_reported_clusters
+    from allotment.services.platform_settings import read_cluster, read_reporter_keys
     from allotment.services.reporter.usage_reader import read_usage_record
 
     url = source.clone.resolve_urls(source.declared).status
@@ -154,8 +158,25 @@ def read_record(source: BillingSource, tenant: str | None, since: int) -> UsageR
         )
     remote = source.clone.remote(url)
     declared = source.declared.source
-    keys = read_reporter_keys(declared, declared.list_folders("clusters"))
+    clusters = declared.list_folders("clusters")
+    keys = read_reporter_keys(declared, clusters)
+    unreadable = {name for name in clusters if read_cluster(declared, name) is None}
     record = read_usage_record(source.clone.repository, remote, sorted(keys.items()), tenant, since)
+    record = record._replace(
+        clusters=(
+            *(
+                each.with_problem("its declaration can't be read, so the signature of the status is not checked")
+                if each.cluster in unreadable
+                else each
+                for each in record.clusters
+            ),
+            *(
+                ClusterRecord.without_record(name, "it has a status branch, but is not declared: its usage is left out")
+                for name in list_reported_clusters(remote)
+                if name not in keys
+            ),
+        )
+    )
     if tenant is not None and tenant not in record.tenants:
         declared_tenants = set(declared.list_folders("tenants"))
         if tenant not in declared_tenants:

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("tenant", required=False, shell_complete=complete_tenants)
 @click.option("--month", type=Month(), help="Only this month. Default: the current month.")
-@click.option("--from", "start", type=Moment(), help="The start: a day, or a time with a time zone.")
+@click.option(
+    "--from",
+    "start",
+    type=Moment(),
+    help="The start: a day, or a time with a time zone. Default: the start of this month.",
+)
 @click.option("--to", "end", type=Moment(), help="The end: a day, which is not included, or a time. Default: now.")
 @click.option(
     "--by",
@@ -57,10 +62,11 @@ def command(
     """Show how long tenants used units, storages and snapshots, from the records of the reporters.
 
     A unit counts from the time when a pod got its node until the pod is gone; waiting is free. A storage counts from the time
-    when its volume is bound. Another number of replicas, GPUSpec or size begins another interval. Days start at midnight in
-    the billing time zone. UNKNOWN is the time in which nobody observed how long the use lasted.
+    when its volume is bound. Each pod is an interval of its own, and another size or label begins another interval. Days start
+    at midnight in the billing time zone. UNKNOWN is the time in which nobody observed how long the use lasted.
 
-    Without --by, each row is an interval. With -o json, an interval also has the commit of the status branch that proves it.
+    Without --by, each row is an interval. With -o csv or json, an interval also has the commit of the status branch that proves
+    it, and times are in UTC. With --by instance, only units are added up, and with --by storage only storages and snapshots.
 
     If a part of the record can't be read, the exit status is 4.
 
@@ -72,8 +78,10 @@ def command(
       allot usage studio-kite --by label:film -o csv
       allot usage --by day -o json
     """
-    if {"day", "hour"} <= set(dimensions):
-        raise click.UsageError("--by day can't be combined with --by hour")
+    dimensions = tuple(dict.fromkeys(dimensions))
+    for pair in (("day", "hour"), ("instance", "storage")):
+        if set(pair) <= set(dimensions):
+            raise click.UsageError(f"--by {pair[0]} can't be combined with --by {pair[1]}")
     source = open_billing_source(repo, url)
     period = _find_period(month, start, end, source.zone)
     record = _only_cluster(read_record(source, tenant, period.start), cluster)
@@ -84,7 +92,7 @@ def command(
 
 def _find_period(month: str | None, start: str | None, end: str | None, zone: datetime.tzinfo) -> Period:
     """Return the period of the options. Raises click.UsageError if they exclude each other."""
-    from allotment.billing.periods import Period, month_period
+    from allotment.billing.periods import Period, format_moment, month_period
 
     now = datetime.datetime.now(zone)
     if month is not None and (start or end):
@@ -95,7 +103,10 @@ def _find_period(month: str | None, start: str | None, end: str | None, zone: da
     begin = _parse(start, zone) if start else this_month.start
     until = _parse(end, zone) if end else int(now.timestamp())
     if begin >= until:
-        raise click.UsageError("--from must be before --to, which is now by default")
+        first, last = format_moment(begin, zone), format_moment(until, zone)
+        raise click.UsageError(
+            f"--from ({first}) must be before --to ({last}); by default, they are the start of this month and now"
+        )
     return Period(begin, until)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
@@ -30,6 +31,7 @@ TIME_FIELDS = frozenset(
     }
 )
 GAP = "Gap"  # the kind of an interval in which nobody observed the cluster
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # half of a character; a status has characters beyond U+FFFF as they are
 _FIRST_YEAR, _LAST_YEAR = 1971, 9998  # every time zone can represent all times of these years
 S = TypeVar("S", bound="_StatusPart")
 
@@ -381,6 +383,8 @@ def _list_time_fields(kind: type[_StatusPart]) -> tuple[str, ...]:
 
 
 def _parse_status(data: bytes, kind: type[S], key: str) -> S:
+    if _SURROGATE.search(data):
+        raise Malformed(f"no {kind.__name__}: a character that no encoding has")
     try:
         document = load_one(split(data)[0])
         if (document.get("apiVersion"), document.get("kind")) != (API_VERSION, kind.__name__):

@@ -233,7 +233,7 @@ def _find_snapshot_usage(
                 previous.name if previous else snapshot.snapshot,
                 snapshot.uid,
                 now if previous else snapshot.taken_at or now,
-                size=previous.size if previous else snapshot.restore_size,
+                size=(previous.size if previous else "") or snapshot.restore_size,
                 storage_spec=snapshot.storage_spec,
                 labels=dict(snapshot.bill_labels),
             )

@@ -60,7 +60,7 @@ def append_usage(data: bytes | None, new_header: UsageLogHeader, intervals: Iter
 
 def _is_continued(data: bytes, new_header: UsageLogHeader) -> bool:
     try:
-        since = _parse_header(data).since
+        since = parse_usage_log(data).header.since
     except Malformed:
         return False
     return since[:_MONTH_LENGTH] >= new_header.since[:_MONTH_LENGTH] and len(data) < MAX_LOG_BYTES
@@ -71,10 +71,10 @@ def parse_usage_log(data: bytes) -> UsageLog:
 
     Raises Malformed if the content is invalid, and ImplausibleStatus if no reporter could have written it.
     """
-    header = _parse_header(data)
+    header = parse_usage_header(data)
     try:
         intervals = _INTERVAL_DECODER.decode_lines(data.partition(b"\n")[2])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"no UsageLog: {error}") from None
     for interval in intervals:
         check_times(interval)
@@ -83,10 +83,11 @@ def parse_usage_log(data: bytes) -> UsageLog:
     return UsageLog(header, intervals)
 
 
-def _parse_header(data: bytes) -> UsageLogHeader:
+def parse_usage_header(data: bytes) -> UsageLogHeader:
+    """Return the header of a usage log, of which another line may be invalid. Raises as `parse_usage_log` does."""
     try:
         header = _HEADER_DECODER.decode(data.partition(b"\n")[0])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"no UsageLog: {error}") from None
     if (header.api_version, header.kind) != (API_VERSION, "UsageLog"):
         raise Malformed("no UsageLog")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from itertools import count
 
-from allotment.billing.invoices import Invoice, InvoiceLine, LinePart
+from allotment.billing.invoices import Invoice, InvoiceLine
 from allotment.billing.periods import format_moment
-from allotment.billing.usage_totals import to_hours
+from allotment.billing.usage_totals import Share, to_hours
 from allotment.capacity.pricing import format_money
 from allotment.reports.invoice_texts import (
     format_budget,
     format_labels,
+    format_line_amount,
     format_price,
     format_quantity,
     format_resource,
@@ -27,7 +30,9 @@ def invoice_columns(currency: str) -> list[ListColumn[Invoice]]:
         ListColumn("lines", lambda invoice: str(len(invoice.lines))),
         ListColumn("amount", lambda invoice: format_money(invoice.total), title=f"{currency}"),
         ListColumn("budget", format_budget),
-        ListColumn("not-billed", lambda invoice: format_money(invoice.unknown_total) if invoice.unknown_total else "-"),
+        ListColumn(
+            "not-observed", lambda invoice: format_money(invoice.unknown_total) if invoice.unknown_total else "-"
+        ),
     ]
 
 
@@ -41,21 +46,31 @@ def line_columns(currency: str) -> list[ListColumn[InvoiceLine]]:
         ListColumn("labels", lambda line: format_labels(line.key)),
         ListColumn("quantity", lambda line: format_quantity(line.key, line.weighted_seconds)),
         ListColumn("price", lambda line: format_price(line.key)),
-        ListColumn("amount", lambda line: format_money(line.amount), title=currency),
+        ListColumn("amount", format_line_amount, title=currency),
     ]
 
 
-def part_columns(zone: datetime.tzinfo) -> list[ListColumn[LinePart]]:
+def part_columns(zone: datetime.tzinfo) -> list[ListColumn[Share]]:
     """Return the columns of the parts of a line, with times in a time zone."""
     numbers = count(1)
     return [
         ListColumn("#", lambda part: str(next(numbers))),
         ListColumn("amount", lambda part: format_amount(part.use)),
         ListColumn("from", lambda part: format_moment(part.start, zone)),
-        ListColumn("until", lambda part: format_moment(part.end, zone) + (" (continues)" if part.use.is_open else "")),
+        ListColumn("until", lambda part: format_moment(part.end, zone) + (" (continues)" if part.continues else "")),
         ListColumn("hours", lambda part: format_hours(to_hours(part.certain_end - part.start))),
         ListColumn("unknown", lambda part: format_hours(to_hours(part.end - part.certain_end))),
         ListColumn("node", lambda part: part.use.node or "-"),
         ListColumn("commit", lambda part: part.use.commit[:12]),
         ListColumn("uid", lambda part: part.use.uid),
     ]
+
+
+def sum_columns(dimensions: Sequence[str], currency: str) -> list[ListColumn[tuple[tuple[str, ...], Decimal]]]:
+    """Return the columns of the sums of lines: a column for each dimension, and the amount."""
+    columns = [ListColumn[tuple[tuple[str, ...], Decimal]](name, _value_at(at)) for at, name in enumerate(dimensions)]
+    return [*columns, ListColumn("amount", lambda row: format_money(row[1]), title=currency)]
+
+
+def _value_at(index: int) -> Callable[[tuple[tuple[str, ...], Decimal]], str]:
+    return lambda row: row[0][index]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from allotment.billing.invoices import Invoice
+from allotment.billing.invoices import Invoice, InvoiceLine
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.capacity.pricing import format_money
 from allotment.reports.invoice_columns import line_columns
-from allotment.reports.invoice_texts import format_budget, format_period
+from allotment.reports.invoice_texts import format_budget, format_period, format_unknown
 from allotment.reports.markdown import code_span, escape_markdown, markdown_table
 from allotment.reports.record_notes import describe_record
 
@@ -39,14 +39,15 @@ def render_html(bill: MonthlyBill) -> str:
         currency=bill.currency,
         heads=[column.head for column in columns],
         numeric=[index for index, column in enumerate(columns) if column.name in _NUMERIC_COLUMNS],
-        notes=_list_notes(bill),
+        is_final=bill.is_final,
         evidence=list_evidence(bill),
         invoices=[
             {
                 "tenant": invoice.tenant,
                 "total": format_money(invoice.total),
-                "budget": format_budget(invoice),
-                "unknown": format_money(invoice.unknown_total) if invoice.unknown_total else "",
+                "budget": format_budget(invoice, bill.currency),
+                "unknown": format_unknown(invoice, bill.currency, is_billed=bill.bills_unknown),
+                "notes": _list_notes(bill, invoice),
                 "rows": [[column.text(line) for column in columns] for line in invoice.lines],
             }
             for invoice in bill.invoices
@@ -73,12 +74,14 @@ def _render_invoice(bill: MonthlyBill, invoice: Invoice) -> str:
         "",
         f"- Period: {escape_markdown(format_period(bill.period, bill.zone))}",
         f"- Total: {format_money(invoice.total)} {bill.currency}",
-        f"- Budget: {format_budget(invoice)}",
+        f"- Budget: {format_budget(invoice, bill.currency)}",
     ]
-    if invoice.unknown_total:
-        lines.append(f"- Not billed: {format_money(invoice.unknown_total)} {bill.currency} (not observed)")
-    if notes := _list_notes(bill):
-        lines += ["", "**This invoice is not final.**", "", *(f"- {escape_markdown(note, 1000)}" for note in notes)]
+    if unknown := format_unknown(invoice, bill.currency, is_billed=bill.bills_unknown):
+        lines.append(f"- Not observed: {unknown}")
+    if not bill.is_final:
+        lines += ["", "**This invoice is not final.**"]
+    if notes := _list_notes(bill, invoice):
+        lines += ["", *(f"- {escape_markdown(note, 1000)}" for note in notes)]
     rows: list[Sequence[str]] = [
         [escape_markdown(column.text(line), 400) for column in columns] for line in invoice.lines
     ]
@@ -88,12 +91,17 @@ def _render_invoice(bill: MonthlyBill, invoice: Invoice) -> str:
     return "\n".join([*lines, ""])
 
 
-def _list_notes(bill: MonthlyBill) -> list[str]:
-    """Return the limits of the records, if the bill is not final."""
-    if bill.is_final:
-        return []
-    return [
+def _list_notes(bill: MonthlyBill, invoice: Invoice) -> list[str]:
+    """Return the limits of the records, and the lines without a price. The list of evidence says whether they are signed."""
+    notes = [
         f"{record.cluster}: {note.text}"
         for record in bill.clusters
-        for note in describe_record(record, bill.period, bill.zone)
+        if record.commit or record.problems
+        for note in describe_record(record, bill.period, bill.zone, about_signature=False)
     ]
+    return [*notes, *(describe_unpriced_line(line) for line in invoice.unpriced_lines)]
+
+
+def describe_unpriced_line(line: InvoiceLine) -> str:
+    """Return why a line has no price."""
+    return f"line {line.number}: {line.key.offer or 'its spec'} has no price, or its first price starts later"

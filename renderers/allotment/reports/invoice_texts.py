@@ -43,17 +43,29 @@ def format_price(key: LineKey) -> str:
     return "-" if key.price is None else f"{key.price:f}"
 
 
+def format_line_amount(line: InvoiceLine) -> str:
+    """Return the amount of a line; a dash if the use has no price."""
+    return "-" if line.key.price is None else format_money(line.amount)
+
+
+def format_unknown(invoice: Invoice, currency: str, *, is_billed: bool) -> str:
+    """Return the price of the time in which nobody observed the uses, and whether it is billed; empty if there is none."""
+    if not invoice.unknown_total:
+        return ""
+    return f"{format_money(invoice.unknown_total)} {currency} ({'billed' if is_billed else 'not billed'})"
+
+
 def format_resource(line: InvoiceLine) -> str:
     """Return the kind and the name of a line's resource."""
     return f"{KIND_NAMES.get(line.key.kind, line.key.kind)} {line.key.name}"
 
 
-def format_budget(invoice: Invoice) -> str:
+def format_budget(invoice: Invoice, currency: str = "") -> str:
     """Return the budget, and the percentage that the total uses; a dash if there is no budget."""
     if invoice.budget is None:
         return "-"
     share = f" ({invoice.total * 100 / invoice.budget:.0f} %)" if invoice.budget else ""
-    return f"{format_money(invoice.budget)}{share}"
+    return f"{format_money(invoice.budget)}{f' {currency}' if currency else ''}{share}"
 
 
 def format_period(period: Period, zone: datetime.tzinfo) -> str:

@@ -22,7 +22,9 @@ class RecordNote(NamedTuple):
     is_problem: bool = False
 
 
-def describe_record(record: ClusterRecord, period: Period, zone: datetime.tzinfo) -> Iterator[RecordNote]:
+def describe_record(
+    record: ClusterRecord, period: Period, zone: datetime.tzinfo, *, about_signature: bool = True
+) -> Iterator[RecordNote]:
     """Yield the notes about the record of a cluster, problems first."""
     for problem in record.problems:
         yield RecordNote(problem, is_problem=True)
@@ -30,7 +32,7 @@ def describe_record(record: ClusterRecord, period: Period, zone: datetime.tzinfo
         if not record.problems:
             yield RecordNote("no reporter has reported it yet")
         return
-    if not record.is_signed:
+    if about_signature and not record.is_signed:
         yield RecordNote(
             "the status is not signed, so everyone with write access to its branch can write the usage: declare spec.reporter.publicKey"
             " of the Cluster"

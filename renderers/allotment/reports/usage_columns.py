@@ -25,9 +25,7 @@ def interval_columns(zone: datetime.tzinfo) -> list[ListColumn[Share]]:
         ListColumn("spec", lambda share: share.use.offer or "-"),
         ListColumn("amount", lambda share: format_amount(share.use)),
         ListColumn("from", lambda share: format_moment(share.start, zone)),
-        ListColumn(
-            "until", lambda share: format_moment(share.end, zone) + (" (continues)" if share.use.is_open else "")
-        ),
+        ListColumn("until", lambda share: format_moment(share.end, zone) + (" (continues)" if share.continues else "")),
         ListColumn("hours", lambda share: format_hours(to_hours(share.certain_end - share.start))),
         ListColumn("unknown", lambda share: _format_unknown(to_hours(share.end - share.certain_end))),
     ]

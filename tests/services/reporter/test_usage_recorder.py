@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from tests import live
 from tests.observed.test_stocks import placeholder
-from tests.reported import Bed
-from tests.services.reporter.test_reporter import ended_usage, gaps, numbered
+from tests.published import git
+from tests.reported import BRANCH, OURS, Bed
+from tests.services.reporter.test_reporter import capacity, ended_usage, gaps, numbered
 
 from allotment.adapters.backoff import NO_BACKOFF
+from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
+from allotment.observed.usage_log import parse_usage_log
 from allotment.problems import OperationRefused
 from allotment.services.reporter import observer, reporter
 
@@ -56,18 +59,16 @@ def test_a_pod_that_stays_terminating_on_a_lost_node_ends_without_an_event(bed: 
     assert ended_usage(bed) == [("p-webui-1", "00:01", "05:10", "")]
 
 
-def test_a_volume_that_was_bound_while_the_remote_was_away_keeps_its_start(
-    bed: Bed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_began_while_the_remote_was_away_keeps_its_start(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     bed.report(*numbered(1))
     lose_the_answer(bed, *numbered(2), monkeypatch=monkeypatch)
     for _ in range(2):
-        bed.report(*numbered(2), live.claim(), seconds=100)
+        bed.report(*numbered(2), live.claim(), placeholder("shared", 4), seconds=100)
     return_remote(bed)
     for _ in range(2):
-        bed.report(*numbered(2), live.claim(), seconds=100)
-    starts = {each.uid: each.start_time[14:19] for each in bed.status().usage}
-    assert starts == {"p-webui-2": "00:02", "c1": "01:42"}
+        bed.report(*numbered(2), live.claim(), placeholder("shared", 4), seconds=100)
+    starts = {each.uid: each.start_time[14:19] for each in (*bed.status().usage, *capacity(bed).usage)}
+    assert starts == {"p-webui-2": "00:02", "c1": "01:42", "d-shared": "01:42"}
     assert gaps(bed) == []
 
 
@@ -148,3 +149,29 @@ def test_a_replica_that_leads_again_records_no_interval_twice(
     bed.report(*numbered(2))
     bed.report(*numbered(3), seconds=20)
     assert [uid for uid, *_ in ended_usage(bed)] == ["p-webui-1", "p-webui-2"]
+
+
+def test_a_log_that_cant_be_read_is_replaced_and_named(bed: Bed) -> None:
+    bed.report(*numbered(1))
+    bed.report(*numbered(2))
+    path = f"usage/{live.TENANT}.jsonl"
+    broken = git(bed.remote, "show", f"{BRANCH}:{path}") + "\n{\n"
+    tip = git(bed.remote, "rev-parse", BRANCH)
+    entries = {
+        name: git(bed.remote, "show", f"{tip}:{name}").encode() + b"\n"
+        for name in git(bed.remote, "ls-tree", "-r", "--name-only", tip).splitlines()
+    }
+    commit = write_commit(
+        Repository.open_or_create(bed.remote),
+        [tip],
+        {**entries, path: broken.encode()},
+        CommitMessage("Break", b"r <r@x.example> 1 +0000"),
+    )
+    for ref in (BRANCH, OURS):
+        git(bed.remote, "update-ref", ref, commit)
+    bed.reporter.on_leadership_lost()
+    bed.report(*numbered(2), seconds=10)
+    bed.report(*numbered(3), seconds=10)
+    log = parse_usage_log(git(bed.remote, "show", f"{BRANCH}:{path}").encode())
+    assert [each.uid for each in log.intervals] == ["p-webui-2"]
+    assert git(bed.remote, "show", f"{log.header.previous}:{path}") == broken.rstrip("\n")

@@ -170,12 +170,19 @@ class Remote:
 
     def look(self, *refs: str) -> dict[str, str]:
         """Return the targets of refs by the full names of the refs, without a fetch. Raises OperationRefused."""
+        return {name: commit for name, commit in self._list_refs(*refs).items() if name in refs}
+
+    def list_below(self, prefix: str) -> list[str]:
+        """Return the full names of the refs that begin with `prefix`, without a fetch. Raises OperationRefused."""
+        return [name for name in self._list_refs(f"{prefix}*") if name.startswith(prefix)]
+
+    def _list_refs(self, *patterns: str) -> dict[str, str]:
+        """Return the targets of the refs that match patterns of `git ls-remote`."""
         try:
-            output = self._run("ls-remote", "--end-of-options", self.url, *refs, patience=self._look_patience)
+            output = self._run("ls-remote", "--end-of-options", self.url, *patterns, patience=self._look_patience)
         except GitFailed as error:
             raise self._unavailable_error(str(error)[-_MAX_OUTPUT:]) from None
-        commits = {name: commit for commit, name in (line.split("\t") for line in output.splitlines())}
-        return {name: commit for name, commit in commits.items() if name in refs}
+        return {name: commit for commit, name in (line.split("\t") for line in output.splitlines())}
 
     def _run_transfer(self, command: str, *arguments: str, settings: tuple[str, ...] = ()) -> None:
         self._run(

@@ -39,8 +39,8 @@ class InvoiceLineOutput(Part, frozen=True, kw_only=True):
     """A line of an invoice: the use of a resource with the same spec, labels and price.
 
     `quantity` is in the unit of the price: unit hours, or GiB months of 730 hours. `amount` is quantity × price, rounded once,
-    half up. `unknownQuantity` is the use that nobody observed, and `unknownAmount` is its price if it is not billed. `price`
-    is null if the use has no price. `parts` are empty without --explain.
+    half up. `unknownQuantity` is the use that nobody observed, and `unknownAmount` is its price, a part of `amount` if
+    `unknownIsBilled`. `price` is null if the use has no price. `parts` are empty without --explain.
     """
 
     tenant: str
@@ -69,11 +69,20 @@ class InvoiceOutput(Part, frozen=True, kw_only=True):
     lines: tuple[InvoiceLineOutput, ...]
 
 
+class AmountOutput(Part, frozen=True):
+    """The sum of the lines of a group, which has a value for each dimension of --by."""
+
+    group: dict[str, str]
+    amount: Decimal
+
+
 class BillOutput(Output, frozen=True, kw_only=True, tag="BillOutput"):
     """The invoices of a month.
 
-    `isFinal` is false if a cluster was not observed until the end of the month, or a part of its record can't be read.
-    `commit` is the commit of the declarations, which has the prices and budgets.
+    `isFinal` is false if a cluster was not observed until the end of the month, if a part of its record can't be read, or if
+    a line has no price. A cluster that has never been reported doesn't count.
+    `commit` is the commit of the declarations, which has the prices and budgets. `sums`
+    are those of each group of --by.
     """
 
     month: str
@@ -84,6 +93,7 @@ class BillOutput(Output, frozen=True, kw_only=True, tag="BillOutput"):
     commit: str
     clusters: tuple[ClusterRecordOutput, ...]
     invoices: tuple[InvoiceOutput, ...]
+    sums: tuple[AmountOutput, ...]
 
 
 def invoice_output(invoice: Invoice, explained: Iterable[int] = ()) -> InvoiceOutput:
@@ -115,7 +125,7 @@ def invoice_line_output(tenant: str, line: InvoiceLine, *, has_parts: bool = Fal
         quantity_unit=quantity_unit(key),
         price=key.price,
         amount=line.amount,
-        unknown_quantity=round_number(quantity(key, line.unknown_seconds)),
+        unknown_quantity=round_number(quantity(key, line.unknown_weighted_seconds)),
         unknown_amount=line.unknown_amount,
         parts=tuple(
             LinePartOutput(
@@ -124,7 +134,7 @@ def invoice_line_output(tenant: str, line: InvoiceLine, *, has_parts: bool = Fal
                 start=format_moment(part.start),
                 certain_end=format_moment(part.certain_end),
                 end=format_moment(part.end),
-                is_open=part.use.is_open,
+                is_open=part.continues,
                 commit=part.use.commit,
             )
             for part in (line.parts if has_parts else ())
@@ -132,7 +142,7 @@ def invoice_line_output(tenant: str, line: InvoiceLine, *, has_parts: bool = Fal
     )
 
 
-def bill_output(bill: MonthlyBill, explained: int | None = None) -> BillOutput:
+def bill_output(bill: MonthlyBill, explained: int | None = None, amounts: tuple[AmountOutput, ...] = ()) -> BillOutput:
     """Return the output of a bill, with the parts of the line `explained` of its only invoice."""
     return BillOutput(
         month=bill.month,
@@ -143,4 +153,5 @@ def bill_output(bill: MonthlyBill, explained: int | None = None) -> BillOutput:
         commit=bill.commit,
         clusters=cluster_record_outputs(bill.clusters, bill.period),
         invoices=tuple(invoice_output(invoice, () if explained is None else (explained,)) for invoice in bill.invoices),
+        sums=amounts,
     )

@@ -59,7 +59,8 @@ class UsageIntervalOutput(Part, frozen=True, kw_only=True):
     - `spec` is the GPUSpec or StorageSpec; it is null if an older version of Allotment rendered the resource.
     - `sizeGiB` is the size of a storage or snapshot, and null for a unit.
     - The use is certain from `start` until `certainEnd`, which are `hours`. Between `certainEnd` and `end`, nobody observed
-      it; these are `unknownHours`. `isOpen` says that it continued at `end`, the time of the last observation.
+      it; these are `unknownHours`. `isOpen` says that it continued at `end`, which is the end of the
+      period or the time of the last observation.
     - `commit` is the commit of the status branch that has the interval, in `tenants/<tenant>.yaml` if it is open, or else in
       `usage/<tenant>.jsonl`.
     """
@@ -143,7 +144,7 @@ def usage_interval_output(share: Share) -> UsageIntervalOutput:
         start=format_moment(share.start),
         certain_end=format_moment(share.certain_end),
         end=format_moment(share.end),
-        is_open=use.is_open,
+        is_open=share.continues,
         hours=round_number(to_hours(share.certain_end - share.start)),
         unknown_hours=round_number(to_hours(share.end - share.certain_end)),
         commit=use.commit,

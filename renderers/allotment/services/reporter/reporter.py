@@ -301,7 +301,8 @@ class Reporter(Loop):
                     written = written._replace(cluster=parse_cluster_status(report.branch.read(path)))
                 elif path == CAPACITY:
                     written = written._replace(capacity=parse_capacity_usage(report.branch.read(path)))
-            except Malformed:
+            except Malformed as error:
+                self.log.warning("unreadable status", cluster=cluster, path=path, message=str(error))
                 continue  # another version of the program wrote the file: the next commit replaces the file
         self._written_statuses = {tenant: without_history(status) for tenant, status in tenants.items()}
         self._written_cluster_status, self._written_capacity = written.cluster, written.capacity
@@ -420,14 +421,14 @@ class Reporter(Loop):
             if _is_empty(tenant_status) and name not in changed
         ]
 
-    def _build_usage_logs(self, observed_at: str, previous_commits: Mapping[str, str]) -> dict[str, bytes]:
+    def _build_usage_logs(self, previous_commits: Mapping[str, str]) -> dict[str, bytes]:
         """Return the usage logs with the pending usage, by path. `previous_commits` are as in `_build_files`."""
         assert self._branch is not None
-        logs = {}
+        logs, now = {}, self._session.read_clock()  # `observed_at` stays the same while the cluster is silent
         for owner, intervals in self._observer.usage.list_pending().items():
             path = usage_path(owner)
             previous = previous_commits.get(path, "")
-            header = UsageLogHeader(self._session.cluster, owner, observed_at, previous)
+            header = UsageLogHeader(self._session.cluster, owner, now, previous)
             logs[path] = append_usage(self._branch.read(path) if previous else None, header, intervals)
         return logs
 
@@ -453,7 +454,7 @@ class Reporter(Loop):
         texts[CLUSTER] = dump_status(status)
         if is_full or self._observer.usage.capacity != self._written_capacity:
             texts[CAPACITY] = dump_status(self._observer.usage.capacity)
-        texts |= self._build_usage_logs(status.observed_at, previous_commits)
+        texts |= self._build_usage_logs(previous_commits)
         statuses = [
             self._observer.statuses[tenant]
             for tenant in sorted(self._observer.statuses)

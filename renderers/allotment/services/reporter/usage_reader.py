@@ -8,7 +8,15 @@ from typing import NamedTuple
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.billing.periods import parse_moment
-from allotment.billing.recorded_use import ClusterRecord, UsageRecord, Use, drop_overlaps, read_interval
+from allotment.billing.recorded_use import (
+    USED_KINDS,
+    ClusterRecord,
+    UsageRecord,
+    Use,
+    drop_overlaps,
+    merge_gaps,
+    read_interval,
+)
 from allotment.branches.status_branches import (
     CAPACITY,
     CLUSTER,
@@ -18,6 +26,7 @@ from allotment.branches.status_branches import (
     usage_owner,
     usage_path,
 )
+from allotment.declared.tenant_resources import INSTANCE
 from allotment.manifests.yaml_text import Malformed
 from allotment.observed.status import (
     GAP,
@@ -26,10 +35,10 @@ from allotment.observed.status import (
     parse_cluster_status,
     parse_tenant_status,
 )
-from allotment.observed.usage_log import UsageLog, parse_usage_log
-from allotment.problems import OperationRefused
+from allotment.observed.usage_log import UsageLog, parse_usage_header, parse_usage_log
+from allotment.problems import OperationRefused, quote_value
 
-# The clock of a cluster may be set back, so an interval may be in a log that began before the interval ended.
+# The clock of a cluster may be set back, so an interval may have ended after the time at which the next log began.
 _CLOCK_TOLERANCE = 86_400
 
 
@@ -81,23 +90,16 @@ class _ClusterReader:
         if self._branch.distrust_reason:
             self._problems.append(self._branch.distrust_reason)
         if commit is None:
-            return self._build_record(None, None, "", [], []), []
+            return self._build_record(None, None, "", []), []
         observed_until, recorded_since = self._read_times(commit)
         recorded = list(self._read_open(commit, tenant)) + list(self._read_logs(commit, tenant, since))
-        gaps = sorted(
-            {
-                (parse_moment(each.interval.start_time), parse_moment(each.interval.end_time))
-                for each in recorded
-                if each.interval.kind == GAP
-            }
-        )
-        uses = drop_overlaps(
-            read_interval(each.interval, self._cluster, each.owner, observed_until or 0, each.commit)
+        gaps = merge_gaps(
+            (parse_moment(each.interval.start_time), parse_moment(each.interval.end_time))
             for each in recorded
-            if each.interval.kind != GAP
+            if each.interval.kind == GAP and not each.owner and each.interval.end_time
         )
-        capacity = [use for use in uses if not use.tenant]
-        record = self._build_record(observed_until, recorded_since, commit, gaps, capacity)
+        uses = drop_overlaps(self._read_uses(recorded, observed_until or 0))
+        record = self._build_record(observed_until, recorded_since, commit, gaps)
         return record, [use for use in uses if use.tenant]
 
     def _build_record(
@@ -106,7 +108,6 @@ class _ClusterReader:
         recorded_since: int | None,
         commit: str,
         gaps: Iterable[tuple[int, int]],
-        capacity: Iterable[Use],
     ) -> ClusterRecord:
         return ClusterRecord(
             cluster=self._cluster,
@@ -116,8 +117,21 @@ class _ClusterReader:
             commit=commit,
             problems=tuple(self._problems),
             gaps=tuple(gaps),
-            capacity=tuple(capacity),
         )
+
+    def _read_uses(self, recorded: Iterable[_Recorded], observed_until: int) -> Iterator[Use]:
+        """Yield the uses that the intervals of tenants record."""
+        for each in recorded:
+            if each.owner and each.interval.kind not in USED_KINDS:
+                self._problems.append(
+                    f"the usage of {each.owner} has the unknown kind {quote_value(each.interval.kind)}"
+                )
+            elif each.owner:
+                use = read_interval(each.interval, self._cluster, each.owner, observed_until, each.commit)
+                if use.kind != INSTANCE.kind.name and not use.size:
+                    uid = quote_value(each.interval.uid)
+                    self._problems.append(f"the usage of {each.owner} has no valid size for {uid}: it counts as 0")
+                yield use
 
     def _read_times(self, commit: str) -> tuple[int | None, int | None]:
         """Return the time of the last observation, and the time since when the capacity is recorded."""
@@ -138,14 +152,8 @@ class _ClusterReader:
         )
 
     def _read_open(self, commit: str, tenant: str | None) -> Iterator[_Recorded]:
-        """Yield the intervals that continue."""
+        """Yield the intervals of tenants that continue."""
         files = self._branch.branch.files
-        if CAPACITY in files:
-            try:
-                usage = parse_capacity_usage(self._branch.branch.read(CAPACITY)).usage
-            except Malformed:
-                usage = ()  # `_read_times` has complained
-            yield from (_Recorded("", interval, commit) for interval in usage)
         paths = [path for path in files if (owner := tenant_of(path)) is not None and tenant in (None, owner)]
         for path, data in zip(paths, self._branch.branch.read_all(paths), strict=True):
             try:
@@ -170,7 +178,7 @@ class _ClusterReader:
         path = usage_path(owner)
         while data is not None:
             try:
-                log: UsageLog = parse_usage_log(data)
+                log = self._parse_log(owner, commit, data)
             except Malformed as error:
                 self._complain(path, commit, error)
                 return
@@ -184,6 +192,17 @@ class _ClusterReader:
                 self._complain(path, commit, error)
                 return
         self._complain(path, commit, "the clone doesn't have it; a shallow clone needs `git fetch --unshallow`")
+
+    def _parse_log(self, owner: str, commit: str, data: bytes) -> UsageLog:
+        """Return a log. If only its header can be read, it has no intervals. Raises Malformed if the header is invalid."""
+        header = parse_usage_header(data)
+        if (header.cluster, header.tenant) != (self._cluster, owner):
+            raise Malformed("its header names another cluster or tenant")
+        try:
+            return parse_usage_log(data)
+        except Malformed as error:
+            self._complain(usage_path(owner), commit, error)
+            return UsageLog(header, [])
 
     def _read_or_complain(self, path: str) -> bytes | None:
         if path in self._branch.branch.files:

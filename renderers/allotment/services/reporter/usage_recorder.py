@@ -27,7 +27,7 @@ class UsageRecorder:
     def __init__(self, cluster: str, watches: Sequence[WatchState]) -> None:
         self.gaps = GapFinder(cluster, watches)
         self.pending: dict[str, list[UsageInterval]] = defaultdict(list)
-        self.capacity = CapacityUsage(cluster)
+        self.capacity = self._written_capacity = CapacityUsage(cluster)
         # Until the usage since the written status is complete, a repeated resume needs these intervals again.
         self._observed_usage: dict[str, tuple[UsageInterval, ...]] = {}
         self._observed_ended: dict[str, list[UsageInterval]] = {}
@@ -35,11 +35,12 @@ class UsageRecorder:
     def begin_resume(self, observed_at: str, capacity: CapacityUsage, statuses: Mapping[str, TenantStatus]) -> None:
         """Continue from the status that was written at `observed_at`. `statuses` are those that this process observed."""
         for owner, intervals in self.list_pending().items():
-            self._observed_ended[owner] = [*intervals, *self._observed_ended.get(owner, ())]
+            self._observed_ended[owner] = list(merge_ended(intervals, self._observed_ended.get(owner, ()), ()))
         self.pending.clear()
         self.gaps.pending.clear()
-        self._observed_usage = {tenant: status.usage for tenant, status in statuses.items()} | self._observed_usage
-        self.capacity = capacity
+        observed = {tenant: status.usage for tenant, status in statuses.items()}
+        self._observed_usage = {**observed, CAPACITY_OWNER: self.capacity.usage} | self._observed_usage
+        self.capacity = self._written_capacity = capacity
         self.gaps.resume(observed_at)
 
     def finish_resume(
@@ -53,6 +54,9 @@ class UsageRecorder:
         An interval that this process saw end has its exact end, unless `read_usage`, which returns the newest written
         intervals of an owner, has an end.
         """
+        observed_capacity = self._observed_usage.pop(CAPACITY_OWNER, ())
+        usage = restore_starts(self.capacity.usage, observed_capacity, self._written_capacity.usage)
+        self.capacity = msgspec.structs.replace(self.capacity, usage=usage)
         for tenant, observed in self._observed_usage.items():
             if tenant in statuses:
                 recorded = written[tenant].usage if tenant in written else ()
@@ -95,6 +99,7 @@ class UsageRecorder:
     def forget(self) -> None:
         """Forget the pending usage, because another replica reports the cluster and observes it too."""
         self.pending.clear()
+        self.capacity = CapacityUsage(self.capacity.cluster)
         self._forget_observed()
         self.gaps.forget()
 
