@@ -84,10 +84,10 @@ def test_a_month_with_a_clock_change_has_an_hour_more_or_less() -> None:
 
 def test_before_its_first_price_a_use_has_no_price() -> None:
     result = invoice(used("2025-12-31T22:00", "2026-01-01T00:00"), period=month_period("2025-12", BERLIN))
-    assert (amounts(result), result.total, result.has_unpriced_line) == ([("webui", "None", "0.00")], 0, True)
+    assert (amounts(result), result.total, bool(result.unpriced_lines)) == ([("webui", "None", "0.00")], 0, True)
     result = invoice(used("2025-12-31T22:00", "2026-01-01T00:00"), period=Period(at("2025-12-31T00:00"), NOVEMBER.end))
     assert amounts(result) == [("webui", "0.24", "0.24"), ("webui", "None", "0.00")]
-    assert invoice(used("2026-11-02T10:00", "2026-11-02T20:00", offer="gone")).has_unpriced_line
+    assert invoice(used("2026-11-02T10:00", "2026-11-02T20:00", offer="gone")).unpriced_lines
 
 
 def test_unknown_time_is_free_unless_the_platform_bills_it() -> None:
