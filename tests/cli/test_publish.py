@@ -807,13 +807,15 @@ def test_the_two_merges_lie_an_hour_apart_by_the_clusters_clock_whatever_ours_sa
     assert place.refs() == before
 
 
-@pytest.mark.parametrize("time", ["soon", "2026-11-21", "2026-11-21T08:00:00", "0001-01-01T00:00:00Z", ""])
+@pytest.mark.parametrize(
+    "time", ["soon", "2026-11-21", "2026-11-21T08:00:00", "0001-01-01T00:00:00Z", "1999-01-01T00:00:00Z", ""]
+)
 def test_a_time_that_is_none_makes_nothing_go_and_stops_nobody(published: Place, time: str) -> None:
     published.synced("us-1", "acme-robotics", marked=time, observed=MARKED)
     (published.root / "tenants/acme-robotics/storages/old-frames.yaml").unlink()
     result = published.merged()
     assert result.code == 0
-    assert ("no longer protected" in result.err) == time.endswith("00Z"), "a year long ago is a time"
+    assert ("no longer protected" in result.err) == time.startswith("1999"), "a year long ago is a time"
     published.synced("us-1", "acme-robotics", marked=MARKED, observed="whenever")
     assert published.publish().code == 0
 
