@@ -21,7 +21,7 @@ def read(observed: int = 50, **times: str) -> Use:
 
 def minutes(use: Use) -> tuple[int, int, int]:
     begin = parse_moment(AT.format(0))
-    return tuple((moment - begin) // 60 for moment in (use.start, use.certain_end, use.end))  # type: ignore[return-value]
+    return (use.start - begin) // 60, (use.certain_end - begin) // 60, (use.end - begin) // 60
 
 
 def test_an_interval_that_continues_is_certain_until_the_last_observation() -> None:

@@ -131,6 +131,19 @@ def test_seconds_lie_between_any_two_times(time: str) -> None:
     assert abs(seconds_between(time, "2026-11-21T10:00:00Z")) < 10**12
 
 
+@pytest.mark.parametrize("text", [r"\ud800", r"\\ud800", "\\", "a\\\ud7ff", "\U0001f600"])
+def test_a_message_with_backslashes_is_read_back(text: str) -> None:
+    """A tenant's program chooses the messages of its pods."""
+    status = TenantStatus("kite", "eu-1", storages=(Storage("models", "b", "Failed", "", message=text),))
+    assert parse_tenant_status(dump_status(status)) == status
+
+
+def test_half_of_a_character_makes_a_status_unreadable() -> None:
+    status = TenantStatus("kite", "eu-1", storages=(Storage("models", "b", "Failed", "", message="\ud800"),))
+    with pytest.raises(Malformed, match="no encoding"):
+        parse_tenant_status(dump_status(status))
+
+
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "1970-01-01T00:00:00Z"])
 def test_a_year_that_not_every_time_zone_can_represent_makes_a_status_unreadable(time: str) -> None:
     with pytest.raises(ImplausibleStatus, match="isn't RFC 3339"):

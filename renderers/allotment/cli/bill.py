@@ -22,7 +22,7 @@ from allotment.cli.options import EXIT_WITH_WARNINGS, WholeNumber, is_quiet
 from allotment.problems import OperationRefused, escape_unprintable
 
 if TYPE_CHECKING:
-    from allotment.billing.invoices import Invoice, InvoiceLine
+    from allotment.billing.invoices import Invoice
     from allotment.billing.monthly_bill import MonthlyBill
 
 
@@ -93,7 +93,7 @@ def command(
     billing = source.platform.spec.billing
     bill = compute_bill(source.declared.source, billing, source.zone, month, record, tenant)
     if explained is not None:
-        _find_line(bill.invoices[0], explained)
+        _check_line(bill.invoices[0], explained)
     if dimensions:
         _print_sums(bill, dimensions, style)
     else:
@@ -123,12 +123,11 @@ def _last_month(zone: datetime.tzinfo) -> str:
     return f"{first_day - datetime.timedelta(days=1):%Y-%m}"
 
 
-def _find_line(invoice: Invoice, number: int) -> InvoiceLine:
-    """Return a line. Raises OperationRefused if there is no such line."""
+def _check_line(invoice: Invoice, number: int) -> None:
+    """Raise OperationRefused if there is no such line."""
     if number > len(invoice.lines):
         count = f"has {len(invoice.lines)} lines" if invoice.lines else "has no lines"
         raise OperationRefused(f"the invoice of {invoice.tenant} {count}: there is no line {number}")
-    return invoice.lines[number - 1]
 
 
 def _print_unpriced(invoice: Invoice) -> bool:

@@ -147,7 +147,7 @@ def read_record(source: BillingSource, tenant: str | None, since: int) -> UsageR
     """
     from allotment.billing.recorded_use import ClusterRecord
     from allotment.branches.status_branches import list_reported_clusters
-    from allotment.services.platform_settings import read_cluster, read_reporter_keys
+    from allotment.services.platform_settings import find_reporter_key, read_cluster
     from allotment.services.reporter.usage_reader import read_usage_record
 
     url = source.clone.resolve_urls(source.declared).status
@@ -158,15 +158,14 @@ def read_record(source: BillingSource, tenant: str | None, since: int) -> UsageR
         )
     remote = source.clone.remote(url)
     declared = source.declared.source
-    clusters = declared.list_folders("clusters")
-    keys = read_reporter_keys(declared, clusters)
-    unreadable = {name for name in clusters if read_cluster(declared, name) is None}
+    clusters = {name: read_cluster(declared, name) for name in declared.list_folders("clusters")}
+    keys = {name: find_reporter_key(cluster) for name, cluster in clusters.items()}
     record = read_usage_record(source.clone.repository, remote, sorted(keys.items()), tenant, since)
     record = record._replace(
         clusters=(
             *(
                 each.with_problem("its declaration can't be read, so the signature of the status is not checked")
-                if each.cluster in unreadable
+                if clusters[each.cluster] is None
                 else each
                 for each in record.clusters
             ),

@@ -31,7 +31,8 @@ TIME_FIELDS = frozenset(
     }
 )
 GAP = "Gap"  # the kind of an interval in which nobody observed the cluster
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # half of a character; a status has characters beyond U+FFFF as they are
+# Half of a character; a status has characters beyond U+FFFF as they are. An escaped backslash before the u is no escape.
+_SURROGATE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F]")
 _FIRST_YEAR, _LAST_YEAR = 1971, 9998  # every time zone can represent all times of these years
 S = TypeVar("S", bound="_StatusPart")
 

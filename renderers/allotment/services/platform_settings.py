@@ -59,11 +59,13 @@ def read_reporter_keys(source: Source, names: Iterable[str] | None = None) -> di
 
     The key is None if the Cluster declares no reporter or can't be read.
     """
-    clusters = {name: read_cluster(source, name) for name in (list_cluster_names(source) if names is None else names)}
-    return {
-        name: cluster.spec.reporter.public_key if cluster and cluster.spec.reporter else None
-        for name, cluster in clusters.items()
-    }
+    names = list_cluster_names(source) if names is None else names
+    return {name: find_reporter_key(read_cluster(source, name)) for name in names}
+
+
+def find_reporter_key(cluster: Cluster | None) -> str | None:
+    """Return the public key of a cluster's reporter; None if the cluster declares no reporter or can't be read."""
+    return cluster.spec.reporter.public_key if cluster and cluster.spec.reporter else None
 
 
 def read_cluster(source: Source, name: str) -> Cluster | None:

@@ -67,7 +67,7 @@ class GapFinder:
         self._gap_start = start or self._gap_start
 
     def forget(self) -> None:
-        """Forget what this process has observed, because another replica reports the cluster."""
+        """Forget the observations of this process, because another replica reports the cluster."""
         self._last_observed_at = self._gap_start = self._gap_end = ""
         self._was_silent = False
         self.pending.clear()

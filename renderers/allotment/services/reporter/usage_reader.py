@@ -99,8 +99,7 @@ class _ClusterReader:
             if each.interval.kind == GAP and not each.owner and each.interval.end_time
         )
         uses = drop_overlaps(self._read_uses(recorded, observed_until or 0))
-        record = self._build_record(observed_until, recorded_since, commit, gaps)
-        return record, [use for use in uses if use.tenant]
+        return self._build_record(observed_until, recorded_since, commit, gaps), uses
 
     def _build_record(
         self,
