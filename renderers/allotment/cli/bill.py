@@ -12,9 +12,9 @@ from allotment.cli.billing_options import (
     Dimension,
     Month,
     billing_output_option,
-    open_billing_source,
+    open_source,
     print_record_notes,
-    read_record,
+    read_tenant_record,
     record_options,
 )
 from allotment.cli.completers import complete_tenants
@@ -77,7 +77,7 @@ def command(
       allot bill studio-kite --month 2026-11 -o html > invoice.html
     """
     from allotment.billing.periods import month_period
-    from allotment.services.reporter.bill_reader import compute_bill
+    from allotment.services.billing.bill_reader import compute_bill
 
     if explained is not None and tenant is None:
         raise click.UsageError("--explain needs a tenant: each invoice has its own lines")
@@ -85,11 +85,11 @@ def command(
         raise click.UsageError("--explain can't be combined with this output: use -o table or -o json")
     dimensions = tuple(dict.fromkeys(dimensions))
     _check_dimensions(dimensions, style, explained)
-    source = open_billing_source(repo, url)
+    source = open_source(repo, url)
     month = month or _last_month(source.zone)
     if month > f"{datetime.datetime.now(source.zone):%Y-%m}":
         raise OperationRefused(f"the month {month} has not begun")
-    record = read_record(source, tenant, month_period(month, source.zone).start)
+    record = read_tenant_record(source, tenant, month_period(month, source.zone).start)
     billing = source.platform.spec.billing
     bill = compute_bill(source.declared.source, billing, source.zone, month, record, tenant)
     if explained is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,8 +15,7 @@ from allotment.problems import OperationRefused, escape_unprintable, quote_value
 if TYPE_CHECKING:
     from allotment.billing.periods import Period
     from allotment.billing.recorded_use import ClusterRecord, UsageRecord
-    from allotment.declared.kinds.platform import Platform
-    from allotment.services.reporter.clone import Clone, DeclaredCommit
+    from allotment.services.billing.billing_source import BillingSource
 
 status_url_option = click.option(
     "--status-url",
@@ -113,71 +112,27 @@ def record_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-class BillingSource(NamedTuple):
-    """The clone, the commit of the declarations, and the settings from which usage is read."""
-
-    clone: Clone
-    declared: DeclaredCommit
-    platform: Platform
-    zone: datetime.tzinfo
-
-
-def open_billing_source(repo: Path | None, url: str | None) -> BillingSource:
+def open_source(repo: Path | None, url: str | None) -> BillingSource:
     """Return the source of the recorded usage.
 
     Raises OperationRefused if origin doesn't answer, or if the Platform declaration can't be read.
     """
-    from zoneinfo import ZoneInfo
-
-    from allotment.services.platform_settings import read_platform
+    from allotment.services.billing.billing_source import open_billing_source
     from allotment.services.reporter.clone import Clone
 
-    clone = Clone(find_repository(repo), url)
-    declared = clone.fetch_declared_commit()
-    platform = read_platform(clone.find_settings_commit(declared))
-    if platform is None:
-        raise OperationRefused("platform/platform.yaml can't be read: `allot validate` shows the reason")
-    return BillingSource(clone, declared, platform, ZoneInfo(platform.spec.billing.time_zone))
+    return open_billing_source(Clone(find_repository(repo), url))
 
 
-def read_record(source: BillingSource, tenant: str | None, since: int) -> UsageRecord:
+def read_tenant_record(source: BillingSource, tenant: str | None, since: int) -> UsageRecord:
     """Return the recorded usage of a tenant, or of all tenants, that ended after `since` or continues.
 
     Raises OperationRefused if there is no such tenant, or if the remote doesn't answer.
     """
-    from allotment.billing.recorded_use import ClusterRecord
-    from allotment.branches.status_branches import list_reported_clusters
-    from allotment.services.platform_settings import find_reporter_key, read_cluster
-    from allotment.services.reporter.usage_reader import read_usage_record
+    from allotment.services.billing.billing_source import read_record
 
-    url = source.clone.resolve_urls(source.declared).status
-    if not source.clone.has_remote(url):
-        raise OperationRefused(
-            "the clone has no remote named origin, from which it would read the recorded usage: add it, or name the"
-            " repository of the status branches with --status-url"
-        )
-    remote = source.clone.remote(url)
-    declared = source.declared.source
-    clusters = {name: read_cluster(declared, name) for name in declared.list_folders("clusters")}
-    keys = {name: find_reporter_key(cluster) for name, cluster in clusters.items()}
-    record = read_usage_record(source.clone.repository, remote, sorted(keys.items()), tenant, since)
-    record = record._replace(
-        clusters=(
-            *(
-                each.with_problem("its declaration can't be read, so the signature of the status is not checked")
-                if clusters[each.cluster] is None
-                else each
-                for each in record.clusters
-            ),
-            *(
-                ClusterRecord.without_record(name, "it has a status branch, but is not declared: its usage is left out")
-                for name in list_reported_clusters(remote)
-                if name not in keys
-            ),
-        )
-    )
+    record = read_record(source, tenant, since)
     if tenant is not None and tenant not in record.tenants:
-        declared_tenants = set(declared.list_folders("tenants"))
+        declared_tenants = set(source.declared.source.list_folders("tenants"))
         if tenant not in declared_tenants:
             from allotment.cli.status_options import suggest_name
 

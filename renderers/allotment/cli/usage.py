@@ -13,9 +13,9 @@ from allotment.cli.billing_options import (
     Moment,
     Month,
     billing_output_option,
-    open_billing_source,
+    open_source,
     print_record_notes,
-    read_record,
+    read_tenant_record,
     record_options,
 )
 from allotment.cli.completers import complete_clusters, complete_tenants
@@ -82,9 +82,9 @@ def command(
     for pair in (("day", "hour"), ("instance", "storage")):
         if set(pair) <= set(dimensions):
             raise click.UsageError(f"--by {pair[0]} can't be combined with --by {pair[1]}")
-    source = open_billing_source(repo, url)
+    source = open_source(repo, url)
     period = _find_period(month, start, end, source.zone)
-    record = _only_cluster(read_record(source, tenant, period.start), cluster)
+    record = _only_cluster(read_tenant_record(source, tenant, period.start), cluster)
     _print(record, period, dimensions, style, source.zone)
     if print_record_notes(record.clusters, period, source.zone):
         raise click.exceptions.Exit(EXIT_WITH_WARNINGS)
