@@ -12,7 +12,7 @@ from allotment.cli.verbs import HINTS_BY_VERB, VERB_HINTS
 
 ROW = re.compile(r"\| (`[a-z-]+`(?:, `[a-z-]+`)*) \| (.*) \|")
 EXPECTED = (
-    "log ssh stop start restart delete cost new create apply ps get list open logout rm share snapshot restore clone"
+    "log ssh stop start restart delete costs new create apply ps get list open logout rm share snapshot restore clone"
     " mount attach grow resize upload download cp connect port-forward kill launch budget invoice users whoami watch invite push"
     " scale suspend image templates"
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from allotment.billing.periods import (
     HOUR_SECONDS,
@@ -80,7 +80,7 @@ def sum_shares(
     totals: dict[tuple[str, ...], Total] = {}
     order: dict[tuple[str, ...], tuple[int, ...]] = {}  # two hours of a clock change sort in the order of time
     for share, index, time in _split_by_time(shares, dimensions, period, zone):
-        if any(share.use.kind not in _KINDS.get(name, USED_KINDS) for name in dimensions):
+        if not counts_in(share.use.kind, dimensions):
             continue
         values = iter([find(share.use) for find in find_values])
         group = tuple(time if name in _TIMES else next(values) for name in dimensions)
@@ -123,23 +123,52 @@ def _split_by_time(
             yield Share(share.use, start, certain_end, end), index + 1, labels[index]
 
 
-def find_value(dimension: str) -> Callable[[Use], str]:
-    """Return the function that returns the value of a use in a dimension other than day and hour."""
+class Charged(Protocol):
+    """A use or a declared resource, which costs money. `offer` is its GPUSpec or StorageSpec."""
+
+    @property
+    def tenant(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def cluster(self) -> str: ...
+
+    @property
+    def offer(self) -> str: ...
+
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+
+
+def find_value(dimension: str) -> Callable[[Charged], str]:
+    """Return the function that returns the value of a use or a resource in a dimension other than day and hour."""
     return _VALUES[dimension] if dimension in _VALUES else _find_label(dimension)
 
 
-def _find_label(dimension: str) -> Callable[[Use], str]:
+def counts_in(kind: str, dimensions: Iterable[str]) -> bool:
+    """Return whether resources of a kind are part of sums by these dimensions."""
+    return all(kind in _KINDS.get(name, USED_KINDS) for name in dimensions)
+
+
+def _find_label(dimension: str) -> Callable[[Charged], str]:
     key = dimension.removeprefix(LABEL_PREFIX)
-    return lambda use: use.labels.get(key, NO_VALUE)
+    return lambda charged: charged.labels.get(key, NO_VALUE)
 
 
 _TIMES = frozenset({"day", "hour"})
-_VALUES: dict[str, Callable[[Use], str]] = {
-    "tenant": lambda use: use.tenant,
-    "cluster": lambda use: use.cluster,
-    "spec": lambda use: use.offer or NO_VALUE,
-    "instance": lambda use: f"{use.tenant}/{use.name}",
-    "storage": lambda use: f"{use.tenant}/{use.name}" + (" (snapshot)" if use.kind == SNAPSHOT.kind.name else ""),
+_VALUES: dict[str, Callable[[Charged], str]] = {
+    "tenant": lambda charged: charged.tenant,
+    "cluster": lambda charged: charged.cluster,
+    "spec": lambda charged: charged.offer or NO_VALUE,
+    "instance": lambda charged: f"{charged.tenant}/{charged.name}",
+    "storage": lambda charged: (
+        f"{charged.tenant}/{charged.name}" + (" (snapshot)" if charged.kind == SNAPSHOT.kind.name else "")
+    ),
 }
 DIMENSIONS = (*_VALUES, *sorted(_TIMES))
 _STORED_KINDS = frozenset({STORAGE.kind.name, SNAPSHOT.kind.name})

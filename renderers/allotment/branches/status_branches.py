@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.remote import Remote, tracking_ref
 from allotment.adapters.git.repository import MAX_READ_BYTES, Repository
 from allotment.branches.branch import Branch
 from allotment.manifests.names import status_branch
@@ -82,6 +82,29 @@ def read_status_branches(
     """
     refs = remote.fetch(*(ref(name) for name in clusters for ref in (status_branch, reported_ref)), ours=True)
     return {name: _check_status_branch(repository, name, key, refs) for name, key in clusters.items()}
+
+
+def read_fetched_status_branches(
+    repository: Repository, clusters: Mapping[str, str | None]
+) -> dict[str, list[StatusBranch]]:
+    """Return the trusted states of several clusters' status branches that earlier fetches left in the clone.
+
+    A cluster has up to three states, because `git fetch` and the commands that show a status update different refs.
+    `clusters` is the same as for `read_status_branches`. This function fetches nothing.
+    """
+    states: dict[str, list[StatusBranch]] = {}
+    for cluster, key in clusters.items():
+        states[cluster] = []
+        branch = status_branch(cluster)
+        fetched = branch.replace("refs/heads/", "refs/remotes/origin/", 1)
+        refs = (tracking_ref(branch), tracking_ref(reported_ref(cluster)), fetched)
+        commits = dict.fromkeys(map(repository.objects.resolve_commit, refs))
+        for commit in filter(None, commits):
+            tips = {status_branch(cluster): commit, reported_ref(cluster): commit}
+            state = _check_status_branch(repository, cluster, key, tips)
+            if not state.distrust_reason:
+                states[cluster].append(state)
+    return states
 
 
 def list_reported_clusters(remote: Remote) -> list[str]:

@@ -6,17 +6,19 @@ An offer is a GPUSpec or a StorageSpec of the catalog. A month has 730 hours.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple, Protocol, TypeVar
 
 from allotment.capacity.units import instances_holding_units
-from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
+from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.storage_spec import MonthlyPrice, StorageSpec
+from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE, ResourceKind
 from allotment.declared.values import GIBI
 
 HOURS_A_MONTH = 730
@@ -52,16 +54,60 @@ def is_sold(prices: Sequence[_DatedPrice], day: datetime.date) -> bool:
 
 
 class Cost(NamedTuple):
-    """The cost of a resource of a tenant.
+    """The cost of a declared resource of a tenant.
 
-    `label` names the resource, and `path` is the path of its declaration. `per_month` is in the currency of the
-    platform. If no price of the offer has started, `has_price` is false, and `per_month` uses the first price.
+    - `kind` is the kind of its declaration, `path` the path, and `offer` its GPUSpec or StorageSpec.
+    - `quantity` is the number of units, or the bytes of a storage or snapshot.
+    - `price` is the price of a unit per hour, or of a GiB per month. `per_month` is the cost of 730 hours. Both are in the
+      currency of the platform. If no price of the offer has started, `has_price` is false, and both use the first price.
     """
 
-    label: str
+    kind: ResourceKind
+    name: str
     path: str
-    per_month: Decimal
-    has_price: bool = True
+    cluster: str
+    offer: str
+    labels: Mapping[str, str]
+    quantity: int
+    price: Decimal
+    has_price: bool
+
+    @property
+    def label(self) -> str:
+        """The kind and the name of the resource."""
+        return f"{self.kind.word} {self.name}"
+
+    @property
+    def per_month(self) -> Decimal:
+        """The cost of 730 hours."""
+        if self.kind == INSTANCE:
+            return self.price * HOURS_A_MONTH * self.quantity
+        return self.price * self.quantity / GIBI
+
+
+class _Unpriced(NamedTuple):
+    """A resource of a tenant before its price is known."""
+
+    kind: ResourceKind
+    declared: DeclarationFile[Declaration]
+    cluster: str
+    offer: str
+    quantity: int
+
+    def at(self, price: Decimal, is_offered: bool) -> Cost:
+        """Return the cost at a price."""
+        model = self.declared.model
+        return Cost(
+            kind=self.kind,
+            name=model.name,
+            path=self.declared.path,
+            cluster=self.cluster,
+            offer=self.offer,
+            labels=model.metadata.labels,
+            quantity=self.quantity,
+            price=price,
+            has_price=is_offered,
+        )
 
 
 def monthly_costs(catalog: Catalog, tenant: ScopeDeclarations) -> list[Cost]:
@@ -71,34 +117,27 @@ def monthly_costs(catalog: Catalog, tenant: ScopeDeclarations) -> list[Cost]:
     GiB × price per GiB and month. A snapshot costs the GiB of its storage × price for snapshots per GiB and month.
     """
     specs, storage_specs = catalog.platform.of_kind(GPUSpec), catalog.platform.of_kind(StorageSpec)
-    costs = []
+    day, costs = catalog.as_of, []
     for instance in instances_holding_units(tenant):
-        spec = specs.get(instance.model.spec.gpu_spec)
-        if spec is not None:
-            hourly = price_on(spec.model.spec.prices, catalog.as_of).per_hour
-            costs.append(
-                Cost(
-                    f"instance {instance.model.name}",
-                    instance.path,
-                    hourly * HOURS_A_MONTH * instance.model.spec.replicas,
-                    is_sold(spec.model.spec.prices, catalog.as_of),
-                )
-            )
-    for storage in tenant.of_kind(GPUStorage).values():
-        offer = storage_specs.get(storage.model.spec.storage_spec)
-        if offer is not None:
-            prices = offer.model.spec.prices
-            cost = price_on(prices, catalog.as_of).per_gib_month * storage.model.spec.size / GIBI
-            name = f"storage {storage.model.name}"
-            costs.append(Cost(name, storage.path, cost, is_sold(prices, catalog.as_of)))
+        declared = instance.model.spec
+        if (spec := specs.get(declared.gpu_spec)) is not None:
+            hourly = spec.model.spec.prices
+            unpriced = _Unpriced(INSTANCE, instance, declared.cluster, declared.gpu_spec, declared.replicas)
+            costs.append(unpriced.at(price_on(hourly, day).per_hour, is_sold(hourly, day)))
+    storages = tenant.of_kind(GPUStorage)
+    for storage in storages.values():
+        stored = storage.model.spec
+        if (offer := storage_specs.get(stored.storage_spec)) is not None:
+            monthly = offer.model.spec.prices
+            unpriced = _Unpriced(STORAGE, storage, stored.cluster, stored.storage_spec, stored.size)
+            costs.append(unpriced.at(price_on(monthly, day).per_gib_month, is_sold(monthly, day)))
     for snapshot in tenant.of_kind(GPUStorageSnapshot).values():
-        source_storage = tenant.of_kind(GPUStorage).get(snapshot.model.spec.storage)
-        offer = storage_specs.get(source_storage.model.spec.storage_spec) if source_storage else None
-        if source_storage is not None and offer is not None and offer.model.spec.snapshot_prices:
-            prices = offer.model.spec.snapshot_prices
-            cost = price_on(prices, catalog.as_of).per_gib_month * source_storage.model.spec.size / GIBI
-            name = f"snapshot {snapshot.model.name}"
-            costs.append(Cost(name, snapshot.path, cost, is_sold(prices, catalog.as_of)))
+        source = storages.get(snapshot.model.spec.storage)
+        offer = storage_specs.get(source.model.spec.storage_spec) if source else None
+        if source is not None and offer is not None and offer.model.spec.snapshot_prices:
+            stored, monthly = source.model.spec, offer.model.spec.snapshot_prices
+            unpriced = _Unpriced(SNAPSHOT, snapshot, stored.cluster, stored.storage_spec, stored.size)
+            costs.append(unpriced.at(price_on(monthly, day).per_gib_month, is_sold(monthly, day)))
     return sorted(costs, key=lambda cost: (-cost.per_month, cost.label))
 
 

@@ -115,12 +115,15 @@ def create_pull_services(
     published = rendered or git.rendered
     reported = status or git.status or published
     branches = Remote(source.repository, published, keep=True) if published else source
-    rollouts = RolloutCommenter(
-        place,
-        branches,
-        Remote(source.repository, reported, keep=True) if reported else source,
-    )
+    statuses = Remote(source.repository, reported, keep=True) if reported else source
+    rollouts = RolloutCommenter(place, branches, statuses)
     reviews = PlanCommenter(
-        place, lambda plan_source: choose_day(plan_source, None), budget or PlanBudget(), cache, processes, branches
+        place,
+        lambda plan_source: choose_day(plan_source, None),
+        budget or PlanBudget(),
+        cache,
+        processes,
+        rendered=branches,
+        status=statuses,
     )
     return PullServices(place, reviews, rollouts)

@@ -44,6 +44,7 @@ COMMAND_GROUPS = {
     },
     "Finance": {
         "usage": "Show how long tenants used units, storages and snapshots.",
+        "cost": "Show the cost of the declared resources, and the forecast of the month.",
         "bill": "Compute the invoices of a month.",
     },
     "Platform team": {

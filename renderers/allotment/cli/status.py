@@ -211,6 +211,20 @@ def _print_status(
         print_output(status_tables.render_overview(clusters, rows, now))
         if not rows:
             click.echo("no declared or reported resource matches", err=True)
+        _print_forecast(view, now)
+
+
+def _print_forecast(view: StatusView, now: datetime.datetime) -> None:
+    """Print the cost of the month of the tenant of a view, if its usage is recorded."""
+    from allotment.reports.cost_columns import describe_forecast
+    from allotment.services.status_view.tenant_month import compute_tenant_month
+
+    costs = compute_tenant_month(view, now)
+    forecast = costs.tenants[0].forecast if costs is not None else None
+    if costs is None or forecast is None:
+        return
+    color = "red" if forecast.is_over_budget else "yellow" if forecast.is_near_budget else None
+    click.secho(describe_forecast(forecast, costs.currency), fg=color)
 
 
 def _build_output(

@@ -93,8 +93,8 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("storages", "volumes"): "`allot storage list` lists the storages",
     ("tenants",): "`allot tenant list` lists the tenants",
     ("invoice", "invoices", "billing"): "`allot bill --month 2026-10` computes the invoices of a month",
-    ("cost", "price", "prices", "budget"): (
-        "`allot catalog` shows prices, `allot plan` the cost of a change, `allot catalog --tenants` the month of each tenant"
+    ("costs", "price", "prices", "budget"): (
+        "`allot catalog` shows prices, `allot plan` the cost of a change, `allot cost` the month of each tenant"
     ),
     ("quota",): "`allot catalog --tenant TENANT` shows its quota and the units that fit it",
     ("diff",): "`allot plan --diffs` shows the effect of a change on every file",

@@ -16,6 +16,7 @@ from allotment.diff.cold_starts import ColdStart
 from allotment.diff.cost_diff import CostChange, CostDay
 from allotment.diff.declaration_diff import NEVER_TRUNCATED, TOPICS, DeclaredChange, Topic
 from allotment.diff.file_diff import NO_FILES, FileCounts, FileDiff
+from allotment.diff.month_forecast import MonthForecast
 from allotment.diff.other_files import NO_OTHER_FILES, TOPIC_TEXT, OtherFiles
 from allotment.lifecycle.brake import BrakeExcess
 from allotment.output_part import Part
@@ -114,6 +115,7 @@ class ChangePlan:
     other topic. `declared_count` is the number of all changed fields. `url_count` is the number of existing URLs that
     change or close although their resource remains.
 
+    `month_forecasts` has the costs of these tenants in the current month; it is empty if no usage is recorded.
     `total_costs` is the total cost of the tenants in `cost_changes`. The costs of `unpriced_tenants` are unknown.
     `cold_starts` has the units that must wait for a node when they start. If a tenant or the platform is invalid at the
     base, its losses are unknown, and an entry of `possible_destructions` names it.
@@ -144,6 +146,7 @@ class ChangePlan:
     quota_changes: tuple[QuotaChange, ...] = ()
     cost_changes: tuple[CostChange, ...] = ()
     total_costs: tuple[CostDay, ...] = ()
+    month_forecasts: tuple[MonthForecast, ...] = ()
     unpriced_tenants: tuple[str, ...] = ()
     resource_changes: tuple[ResourceChange, ...] = ()
     declaration_diffs: tuple[FileDiff, ...] = ()
@@ -227,6 +230,12 @@ def summary_parts(plan: ChangePlan) -> list[str]:
         parts.append(f"{excess.tenant} {format_money(excess.amount)} over budget{since}")
     if len(over) > MAX_NAMED_TENANTS:
         parts.append(f"{len(over) - MAX_NAMED_TENANTS:,} more over budget")
+    near = [each for each in plan.month_forecasts if each.is_near_budget and each.after > each.before]
+    parts += [
+        f"⚠ {each.tenant} uses {each.percent} % of its budget in {each.month}" for each in near[:MAX_NAMED_TENANTS]
+    ]
+    if len(near) > MAX_NAMED_TENANTS:
+        parts.append(f"{len(near) - MAX_NAMED_TENANTS:,} more use most of their budget")
     return parts
 
 

@@ -41,7 +41,9 @@ class Budget(StrictModel):
 
     per_month: Money = Field(description="In the platform's currency, quoted.")
     enforcement: Literal["Deny", "Warn"] = Field(
-        default="Deny", description="Deny: exceeding the budget is an error. Warn: it is a warning."
+        default="Deny",
+        description="Deny: a cost above the budget is an error, and so is a change that raises the forecast of the current month above it."
+        " Warn: both are warnings.",
     )
 
 

@@ -26,6 +26,7 @@ OUTPUTS = (
     "status",
     "history",
     "usage",
+    "cost",
     "bill",
     "wait",
     "instance",

@@ -14,6 +14,7 @@ from allotment.diff.cold_starts import ColdStart
 from allotment.diff.cost_diff import CostDay, CostPart
 from allotment.diff.declaration_diff import DeclaredChange
 from allotment.diff.file_diff import FileDiff
+from allotment.diff.month_forecast import MonthForecast
 from allotment.diff.other_files import OtherFile
 from allotment.output_part import Part
 from allotment.reports.outputs.output import Output, output_of
@@ -136,7 +137,8 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
     """The effects of merging `head`, or the work tree based on `head`, into `base`.
 
     `summary` describes the effects in a line. `asOf` is the day of the prices. `totals` is the cost of all tenants in
-    `costs`; it excludes the tenants in `unpriced`, because their cost is unknown.
+    `costs`; it excludes the tenants in `unpriced`, because their cost is unknown. `monthForecasts` has the cost of the current month; it is empty if no usage is
+    recorded.
 
     Some lists are truncated. `declared` contains every change that affects access or approvals, but only the first
     changes of each other topic; `declaredCount` counts all changes. `outside` contains changed files outside the declarations.
@@ -168,6 +170,7 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
     url_count: int = msgspec.field(name="urls")
     cost_changes: tuple[CostOutput, ...] = msgspec.field(name="costs")
     total_costs: tuple[CostDay, ...] = msgspec.field(name="totals")
+    month_forecasts: tuple[MonthForecast, ...]
     unpriced_tenants: tuple[str, ...] = msgspec.field(name="unpriced")
     resource_changes: tuple[ResourceChange, ...] = msgspec.field(name="things")
     unit_changes: tuple[UnitsOutput, ...] = msgspec.field(name="units")

@@ -59,6 +59,7 @@ def plan_tables(plan: ChangePlan) -> Iterator[Table]:
     """Yield the tables that have rows, the most important table first."""
     for table in (
         _cost_table(plan),
+        _month_table(plan),
         _declared_table(plan),
         _resource_table(plan),
         _units_table(plan),
@@ -238,6 +239,38 @@ def _cost_table(plan: ChangePlan) -> Table:
         numeric_columns=frozenset((1, 2, 3, 4, 5)),
         note=note,
         total_rows=totals,
+        styles=styles,
+    )
+
+
+def _month_table(plan: ChangePlan) -> Table:
+    """Return the table of the costs of the month, with a note about the times that they are computed from."""
+    rows = [
+        (
+            forecast.tenant,
+            format_money(forecast.so_far),
+            _change_text(format_money(forecast.before), format_money(forecast.after)),
+            "no budget" if forecast.budget is None else format_money(forecast.budget),
+            "" if forecast.percent is None else f"{forecast.percent} %",
+        )
+        for forecast in plan.month_forecasts
+    ]
+    styles = [
+        "bad" if forecast.is_over_budget else "warn" if forecast.is_near_budget else ""
+        for forecast in plan.month_forecasts
+    ]
+    observed = {forecast.observed_until for forecast in plan.month_forecasts}
+    month = next((forecast.month for forecast in plan.month_forecasts), "")
+    note = (
+        f"The recorded usage until {', '.join(sorted(observed))}, and the declared resources until the end of the month. A running"
+        " instance counts until now."
+    )
+    return Table(
+        title=f"Cost in {month}",
+        heads=("Tenant", f"{plan.currency} so far", "Forecast", "Budget", "Used"),
+        rows=rows,
+        numeric_columns=frozenset((1, 2, 3, 4)),
+        note=note,
         styles=styles,
     )
 

@@ -18,7 +18,7 @@ from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.plan import Plan
 from allotment.declared.kinds.platform import Billing
 from allotment.declared.kinds.tenant import Tenant
-from allotment.declared.layout import Scope
+from allotment.declared.layout import Scope, path_of
 from allotment.declared.reading import read_folder
 from allotment.services.check.catalog_check import check_catalog
 
@@ -59,7 +59,7 @@ def _read_budgets(source: CommitSource, catalog: Catalog, tenants: list[str]) ->
     plans = catalog.platform.of_kind(Plan)
     budgets: dict[str, Decimal | None] = dict.fromkeys(tenants)
     for name in tenants:
-        path = f"tenants/{name}/tenant.yaml"
+        path = path_of("Tenant", Scope("tenant", name), "")
         try:
             declared = read_folder(Scope("tenant", name), [(path, source.read(path))])[0].get_singleton(Tenant)
         except KeyError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from allotment.adapters.git.remote import Remote
@@ -21,6 +21,7 @@ from allotment.branches.status_branches import (
     CAPACITY,
     CLUSTER,
     StatusBranch,
+    read_fetched_status_branches,
     read_status_branches,
     tenant_of,
     usage_owner,
@@ -62,16 +63,36 @@ def read_usage_record(
     `clusters` has the name of each cluster and the declared public key of its reporter. `since` is in seconds since 1970.
     Raises OperationRefused if the remote can't be reached.
     """
-    records, uses, tenants = [], [], set[str]()
     keys = dict(clusters)
+    records, uses, tenants = [], [], set[str]()
     for cluster, branch in read_status_branches(repository, remote, keys).items():
         reader = _ClusterReader(repository, cluster, branch, is_signed=keys[cluster] is not None)
-        record, cluster_uses = reader.read(tenant, since)
+        record, cluster_uses = reader.read(None if tenant is None else {tenant}, since)
         records.append(record)
         uses += cluster_uses
         for path in branch.branch.files if branch.trusted_commit else ():
             tenants |= {owner for owner in (tenant_of(path), usage_owner(path)) if owner}
     return UsageRecord(tuple(records), tuple(uses), frozenset(tenants))
+
+
+def read_fetched_record(
+    repository: Repository, keys: Mapping[str, str | None], tenants: Collection[str], since: int
+) -> UsageRecord:
+    """Return the uses of some tenants from the newest states of the status branches that earlier fetches left in the clone.
+
+    `keys` maps each cluster to the declared public key of its reporter. A cluster without such a state has no record.
+    """
+    records, uses = [], []
+    for cluster, states in read_fetched_status_branches(repository, keys).items():
+        readings = [
+            _ClusterReader(repository, cluster, state, is_signed=keys[cluster] is not None).read(tenants, since)
+            for state in states
+        ]
+        if readings:
+            record, cluster_uses = max(readings, key=lambda reading: reading[0].observed_until or 0)
+            records.append(record)
+            uses += cluster_uses
+    return UsageRecord(tuple(records), tuple(uses), frozenset(use.tenant for use in uses))
 
 
 class _ClusterReader:
@@ -84,15 +105,15 @@ class _ClusterReader:
         self._is_signed = is_signed
         self._problems: list[str] = []
 
-    def read(self, tenant: str | None, since: int) -> tuple[ClusterRecord, list[Use]]:
-        """Return the record of the cluster, and the uses of the tenant, or of all tenants."""
+    def read(self, tenants: Collection[str] | None, since: int) -> tuple[ClusterRecord, list[Use]]:
+        """Return the record of the cluster, and the uses of the tenants, or of all tenants."""
         commit = self._branch.trusted_commit
         if self._branch.distrust_reason:
             self._problems.append(self._branch.distrust_reason)
         if commit is None:
             return self._build_record(None, None, "", []), []
         observed_until, recorded_since = self._read_times(commit)
-        recorded = list(self._read_open(commit, tenant)) + list(self._read_logs(commit, tenant, since))
+        recorded = list(self._read_open(commit, tenants)) + list(self._read_logs(commit, tenants, since))
         gaps = merge_gaps(
             (parse_moment(each.interval.start_time), parse_moment(each.interval.end_time))
             for each in recorded
@@ -150,10 +171,12 @@ class _ClusterReader:
             parse_moment(since) if since else None,
         )
 
-    def _read_open(self, commit: str, tenant: str | None) -> Iterator[_Recorded]:
+    def _read_open(self, commit: str, tenants: Collection[str] | None) -> Iterator[_Recorded]:
         """Yield the intervals of tenants that continue."""
         files = self._branch.branch.files
-        paths = [path for path in files if (owner := tenant_of(path)) is not None and tenant in (None, owner)]
+        paths = [
+            path for path in files if (owner := tenant_of(path)) is not None and (tenants is None or owner in tenants)
+        ]
         for path, data in zip(paths, self._branch.branch.read_all(paths), strict=True):
             try:
                 usage = parse_tenant_status(data).usage
@@ -162,11 +185,13 @@ class _ClusterReader:
                 continue
             yield from (_Recorded(str(tenant_of(path)), interval, commit) for interval in usage)
 
-    def _read_logs(self, commit: str, tenant: str | None, since: int) -> Iterator[_Recorded]:
+    def _read_logs(self, commit: str, tenants: Collection[str] | None, since: int) -> Iterator[_Recorded]:
         """Yield the intervals that ended after `since`, and some that ended before."""
         files = self._branch.branch.files
         owners = [
-            owner for path in files if (owner := usage_owner(path)) is not None and tenant in (None, owner or tenant)
+            owner
+            for path in files
+            if (owner := usage_owner(path)) is not None and (tenants is None or owner in ("", *tenants))
         ]
         contents = self._branch.branch.read_all([usage_path(owner) for owner in owners])
         for owner, data in zip(owners, contents, strict=True):

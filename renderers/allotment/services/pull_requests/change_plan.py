@@ -40,6 +40,7 @@ from allotment.services.pull_requests.merge_plan import (
     filter_declarations,
     is_tenant_file,
 )
+from allotment.services.pull_requests.month_budget import with_month_forecasts
 from allotment.services.reporter.status_reader import read_cached_cold_times, read_cached_deletion_marks
 
 LOST_IMMEDIATELY = (
@@ -62,6 +63,7 @@ def plan_change(
     day: datetime.date,
     *,
     today: datetime.date | None = None,
+    now: datetime.datetime | None = None,
     open_cache: OpenCache | None = None,
     reviewed: ReviewContext | None = None,
     processes: int | None = None,
@@ -70,8 +72,9 @@ def plan_change(
     """Return the plan of a merge of `head_ref` into `base_ref`.
 
     If `head_ref` is None, plan the current files of the folder `root` instead. `day` is the day of the prices. `today`
-    is the earliest day on which a new price may begin, by default `day`. `first` is the result of `check_base`, if the
-    caller has it.
+    is the earliest day on which a new price may begin, by default `day`. `now` is the time for which the costs of the
+    month are forecast, by default the current time. There is no forecast if `day` is not the day of this time. `first` is
+    the result of `check_base`, if the caller has it.
 
     Raises OperationRefused if a ref names no commit, or if the base can't be read.
     """
@@ -95,7 +98,7 @@ def plan_change(
             plan_result = _plan_commits(root, base, commits[1], options)
         else:
             plan_result = _plan_folder(here, root, base, commits[1], options)
-        return _with_times(here, base, plan_result)
+        return _with_status(here, base, plan_result, now)
 
 
 def plan_files(
@@ -131,15 +134,22 @@ def plan_files(
             base_check=None,
             cached_items=read_cached_items(here, base),
         )
-        return _with_times(here, base, _plan_commits(root, base, head, options))
+        return _with_status(here, base, _plan_commits(root, base, head, options), None)
 
 
-def _with_times(here: Repository, base: CommitSource, plan_result: ChangePlan) -> ChangePlan:
-    """Return a plan with the deadlines of its losses, and the times of its cold starts."""
-    return replace(
-        plan_result,
-        cold_starts=tuple(_with_cold_times(here, base, plan_result.cold_starts)),
-        destructions=tuple(_with_recovery_deadlines(here, base, plan_result.destructions)),
+def _with_status(
+    here: Repository, base: CommitSource, plan_result: ChangePlan, now: datetime.datetime | None
+) -> ChangePlan:
+    """Return a plan with the facts of the last fetched status: deadlines, times of cold starts, and costs of the month."""
+    return with_month_forecasts(
+        here,
+        base,
+        replace(
+            plan_result,
+            cold_starts=tuple(_with_cold_times(here, base, plan_result.cold_starts)),
+            destructions=tuple(_with_recovery_deadlines(here, base, plan_result.destructions)),
+        ),
+        now or datetime.datetime.now(datetime.UTC),
     )
 
 

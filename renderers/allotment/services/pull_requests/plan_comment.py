@@ -25,12 +25,13 @@ from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import FetchTooCostly, Remote, UnsoundObjects
 from allotment.adapters.processes import Limit
 from allotment.branches.rendered_branches import read_rendered_branches
+from allotment.branches.status_branches import read_status_branches
 from allotment.declared.people import Account, normalize_login
 from allotment.problems import AllotmentError, IsolationBroken, OperationRefused
 from allotment.reports.markdown import code_span
 from allotment.reports.plan.comment import MARKER
 from allotment.rules.ownership import Review
-from allotment.services.platform_settings import list_cluster_names, read_publisher_key
+from allotment.services.platform_settings import list_cluster_names, read_publisher_key, read_reporter_keys
 from allotment.services.pull_requests import plan_sandbox
 from allotment.services.pull_requests.authorization import list_forge_teams
 from allotment.services.pull_requests.plan_sandbox import (
@@ -112,10 +113,13 @@ class PlanCommenter:
         budget: PlanBudget,
         cache: Path | None,
         processes: int | None = None,
+        *,
         rendered: Remote | None = None,
+        status: Remote | None = None,
     ) -> None:
         self._pull_source = place
         self._rendered_remote = rendered or place.remote
+        self._status_remote = status or place.remote
         self._find_date = today
         self._budget = budget
         self._cache = cache
@@ -154,7 +158,7 @@ class PlanCommenter:
             if refs is None:
                 return ReviewResult("", "its head has changed")
             self._fetch_commits(request, *refs)
-            self._fetch_rendered_branches(refs[0])
+            self._fetch_published_and_reported(refs[0])
             outcomes = self._plan_requests(alike, *refs)
         except UnsoundObjects as error:
             outcomes = {pull_request.number: _build_refused_result(error) for pull_request in alike}
@@ -260,8 +264,8 @@ class PlanCommenter:
         except OperationRefused as error:
             raise ForgeUnreachable(str(error)) from None
 
-    def _fetch_rendered_branches(self, base: str) -> None:
-        """Fetch the rendered branches, which hold the items that the brake counts.
+    def _fetch_published_and_reported(self, base: str) -> None:
+        """Fetch the rendered branches, which hold the items that the brake counts, and the status branches with the usage.
 
         If this fails, the plan names the check that it skips.
         """
@@ -270,6 +274,8 @@ class PlanCommenter:
             read_rendered_branches(
                 source.repository, self._rendered_remote, list_cluster_names(source), read_publisher_key(source)
             )
+        with contextlib.suppress(OperationRefused):
+            read_status_branches(source.repository, self._status_remote, read_reporter_keys(source))
 
     def _plan_request(self, request: PullRequest, base: str, head: str) -> _PlanResult:
         """Return state, summary and comment of one pull request.

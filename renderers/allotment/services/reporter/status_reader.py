@@ -8,12 +8,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from allotment.adapters.git.remote import Remote, tracking_ref
+from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.branches.status_branches import CLUSTER, read_status_branches, reported_ref, tenant_of, tenant_path
+from allotment.branches.status_branches import (
+    CLUSTER,
+    read_fetched_status_branches,
+    read_status_branches,
+    tenant_of,
+    tenant_path,
+)
 from allotment.declared.tenant_resources import SNAPSHOT, STORAGE
 from allotment.diff.cold_starts import ColdStartTime
-from allotment.manifests.names import status_branch
 from allotment.manifests.yaml_text import Malformed
 from allotment.observed.cold_starts import summarize_cold_starts
 from allotment.observed.deletion_point import find_marked_since
@@ -152,12 +157,6 @@ def read_cached_deletion_marks(
 
 def _read_cached_versions(repository: Repository, cluster: str, key: str | None, path: str) -> Iterator[bytes]:
     """Yield the valid versions of a file that earlier fetches of a cluster's status branch left in the clone."""
-    branch = status_branch(cluster)
-    fetched = branch.replace("refs/heads/", "refs/remotes/origin/", 1)
-    for ref in (tracking_ref(branch), tracking_ref(reported_ref(cluster)), fetched):
-        commit = repository.objects.resolve_commit(ref)
-        with contextlib.suppress(OperationRefused):
-            if commit is None or (key is not None and not repository.is_signed_by(commit, key)):
-                continue
-            if (data := repository.read_at(commit, path)) is not None:
-                yield data
+    for state in read_fetched_status_branches(repository, {cluster: key})[cluster]:
+        if path in state.branch.files:
+            yield state.branch.read(path)

@@ -1,0 +1,82 @@
+"""Adds up the monthly costs of declared resources by tenant, cluster, spec, resource or label."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from allotment.billing.periods import Period
+from allotment.billing.recorded_use import ClusterRecord
+from allotment.billing.usage_totals import counts_in, find_value
+from allotment.capacity.pricing import Cost
+from allotment.diff.month_forecast import MonthForecast
+from allotment.rules.spending import TenantSpending
+
+
+class DeclaredCost(NamedTuple):
+    """The cost of a declared resource of a tenant. `price` is None if the offer has no price yet; then the cost is 0."""
+
+    tenant: str
+    kind: str
+    name: str
+    cluster: str
+    offer: str
+    labels: Mapping[str, str]
+    quantity: int
+    price: Decimal | None
+    per_month: Decimal
+
+
+class TenantMonth(NamedTuple):
+    """The monthly cost of a tenant's declarations, and the forecast of the current month; None without a usage record."""
+
+    spending: TenantSpending
+    forecast: MonthForecast | None
+
+
+class DeclaredCosts(NamedTuple):
+    """The costs of resources and tenants at the prices of the day `day`, sorted by tenant, and the forecasts of a month.
+
+    `commit` is the commit of the declarations. `clusters` are the records of the usage so far.
+    """
+
+    month: str
+    period: Period
+    day: datetime.date
+    currency: str
+    commit: str
+    clusters: tuple[ClusterRecord, ...]
+    resources: tuple[DeclaredCost, ...]
+    tenants: tuple[TenantMonth, ...]
+
+
+def describe_cost(tenant: str, cost: Cost) -> DeclaredCost:
+    """Return the cost of a resource with its tenant."""
+    return DeclaredCost(
+        tenant=tenant,
+        kind=cost.kind.kind.name,
+        name=cost.name,
+        cluster=cost.cluster,
+        offer=cost.offer,
+        labels=cost.labels,
+        quantity=cost.quantity,
+        price=cost.price if cost.has_price else None,
+        per_month=cost.per_month if cost.has_price else Decimal(0),
+    )
+
+
+def sum_costs(costs: Iterable[DeclaredCost], dimensions: Sequence[str]) -> list[tuple[tuple[str, ...], Decimal]]:
+    """Return the monthly cost of each group of resources, sorted. A group has a value for each dimension.
+
+    A dimension is tenant, cluster, spec, instance, storage or label:KEY. `instance` leaves out storages and snapshots, and
+    `storage` leaves out instances.
+    """
+    find_values = [find_value(name) for name in dimensions]
+    sums: dict[tuple[str, ...], Decimal] = defaultdict(Decimal)
+    for cost in costs:
+        if counts_in(cost.kind, dimensions):
+            sums[tuple(find(cost) for find in find_values)] += cost.per_month
+    return sorted(sums.items())
