@@ -65,6 +65,7 @@ NOT_RUN = (
     "exec",
     "login",
     "logs",
+    "month",
     "publish",
     "recover",
     "run",

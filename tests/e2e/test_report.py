@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+import json
+import os
 import subprocess
 import sys
 import time
@@ -11,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from allotment.billing.periods import parse_moment
 from allotment.observed.status import (
     Instance,
     Storage,
@@ -313,6 +317,84 @@ def test_stocks_are_counted(reported_cloud: Cloud) -> None:
     assert quarter.held_units > 0
     assert 0 < quarter.ready <= quarter.free
     assert "l4-quarter" in allot(reported_cloud, "status", "--stocks")
+
+
+def now() -> str:
+    return f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def bill(forge: Path, folder: Path, *words: str, **environment: str) -> str:
+    """Return the bill of studio-kite, computed in a fresh clone of a forge on a machine with this environment."""
+    git(forge, "clone", "-q", str(forge), str(folder))
+    command = [sys.executable, "-m", "allotment", "bill", "studio-kite", *words, "-o", "json", "--repo", str(folder)]
+    command += ["--status-url", str(forge)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | environment).stdout
+
+
+def test_an_instance_that_ran_was_resized_and_stopped_is_on_the_bill(reported_cloud: Cloud, tmp_path: Path) -> None:
+    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+    path = "tenants/studio-kite/instances/billed.yaml"
+
+    def find_pods() -> dict[str, Object]:
+        live_pods = client.list("v1", "Pod", "t-studio-kite", "allotment.dev/instance=billed")
+        return {pod["metadata"]["uid"]: pod for pod in live_pods}
+
+    def run(*before: str) -> Object:
+        """Return the only pod besides those `before`, once it runs."""
+
+        def find_running() -> Object:
+            (pod,) = (pod for uid, pod in find_pods().items() if uid not in before)
+            assert pod["status"]["phase"] == "Running"
+            return pod
+
+        return eventually(find_running, "a pod to run", 120)
+
+    def end(pod: Object) -> str:
+        """Return the time at which the API server no longer has a pod."""
+        eventually(lambda: pod["metadata"]["uid"] not in find_pods(), "the pod to be gone", 120)
+        return now()
+
+    cloud.declare(path, INSTANCE.format(name="billed", labels="  labels:\n    project: film\n"))
+    cloud.merged()
+    quarter = run()
+    cloud.edit(path, "gpuSpec: l4-quarter", "gpuSpec: l4-whole")
+    resized = now()
+    cloud.merged()
+    whole = run(quarter["metadata"]["uid"])
+    replaced = end(quarter)
+    cloud.edit(path, "spec:\n", "spec:\n  state: Stopped\n")
+    stopped = now()
+    cloud.merged()
+    gone = end(whole)
+    uids = {quarter["metadata"]["uid"], whole["metadata"]["uid"]}
+
+    def find_recorded() -> dict[str, UsageInterval]:
+        log = parse_usage_log(file(cloud, "usage/studio-kite.jsonl"))
+        ended = {each.uid: each for each in log.intervals if each.uid in uids}
+        assert ended.keys() == uids
+        return ended
+
+    intervals = eventually(find_recorded, "both uses to be recorded", 60)
+    forge, month = tmp_path / "forge.git", stopped[:7]
+    git(tmp_path, "clone", "-q", "--mirror", cloud.url, str(forge))
+    text = bill(forge, tmp_path / "tokyo", "--month", month, TZ="Asia/Tokyo", LC_ALL="C.UTF-8")
+    assert text == bill(forge, tmp_path / "york", "--month", month, TZ="America/New_York", LC_ALL="tr_TR.UTF-8")
+    lines = [line for line in json.loads(text)["invoices"][0]["lines"] if line["name"] == "billed"]
+    assert [(line["spec"], line["price"], line["labels"]) for line in lines] == [
+        ("l4-quarter", 0.21, {"project": "film"}),
+        ("l4-whole", 0.84, {"project": "film"}),
+    ]
+    for line, pod, earliest, latest in ((lines[0], quarter, resized, replaced), (lines[1], whole, stopped, gone)):
+        interval = intervals[pod["metadata"]["uid"]]
+        assert interval.start_time == scheduled_at(pod), "the time of the API server"
+        assert earliest <= interval.end_time <= latest
+        seconds = (parse_moment(interval.end_time) - parse_moment(interval.start_time)) / 3600
+        assert line["quantity"] == pytest.approx(seconds, abs=1e-6)
+        folder = tmp_path / line["spec"]
+        explained = json.loads(bill(forge, folder, "--month", month, "--explain", str(line["line"])))
+        (part,) = explained["invoices"][0]["lines"][line["line"] - 1]["parts"]
+        assert (part["uid"], part["start"], part["end"]) == (interval.uid, interval.start_time, interval.end_time)
+        assert interval.uid in git(forge, "show", f"{part['commit']}:usage/studio-kite.jsonl")
 
 
 def test_the_status_branch_may_be_deleted_and_nothing_that_runs_changes(reported_cloud: Cloud) -> None:

@@ -36,6 +36,7 @@ def assign(target: str, *assignments: str) -> tuple[str, str, str]:
         ("Tenant/solo-ada", "displayName-", "  displayName: Ada", ""),
         ("Stock/eu-1/l4-quarter", "count=41", "  count: 40", "  count: 41"),
         ("spec/l4-quarter", "lifecycle=Deprecated", "", "  lifecycle: Deprecated"),
+        ("Platform", "billing.unknown=Billed", "", "    unknown: Billed"),
     ],
 )
 def test_a_field_is_set_by_its_path(target: str, assignment: str, gone: str, new: str) -> None:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from allotment.billing.prices import PriceList, compute_amount, round_money
 from allotment.billing.usage_totals import Share, find_value
@@ -31,12 +31,20 @@ class LineKey(NamedTuple):
     price: Decimal | None
 
 
+def order_key(key: LineKey) -> tuple[Any, ...]:
+    """Return the value that orders lines. A line without a price comes last."""
+    return (*key[:-1], key.price is None, key.price or Decimal(0))
+
+
 class InvoiceLine(NamedTuple):
     """A line of an invoice.
 
     `number` counts from 1. `weighted_seconds` are the billed unit × seconds, or bytes × seconds, and `amount` is their price.
     `unknown_weighted_seconds` are those of the time in which nobody observed the use, and `unknown_amount` is their price. It is a part of
     `amount` if the platform bills unknown time. `parts` are the parts of uses on the line.
+
+    If `adjusts` is a month, the line is an adjustment of this closed month: the difference between the present knowledge and
+    the amounts that were billed before. It has no parts, and may be negative.
     """
 
     number: int
@@ -46,6 +54,7 @@ class InvoiceLine(NamedTuple):
     amount: Decimal
     unknown_amount: Decimal
     parts: tuple[Share, ...]
+    adjusts: str = ""
 
 
 class Invoice(NamedTuple):
@@ -71,6 +80,22 @@ class Invoice(NamedTuple):
         return [line for line in self.lines if line.key.price is None]
 
 
+class _ChargedLine(NamedTuple):
+    """The resource of a line, for sums by tenant, label or another dimension."""
+
+    tenant: str
+    kind: str
+    name: str
+    cluster: str
+    offer: str
+    labels: dict[str, str]
+
+    @staticmethod
+    def of(tenant: str, key: LineKey) -> _ChargedLine:
+        """Return the resource of a line with this identity."""
+        return _ChargedLine(tenant, key.kind, key.name, key.cluster, key.offer, dict(key.labels))
+
+
 def compute_invoice(
     tenant: str, shares: Iterable[Share], prices: PriceList, budget: Decimal | None, *, bills_unknown: bool = False
 ) -> Invoice:
@@ -87,11 +112,18 @@ def compute_invoice(
             certain_end = min(max(part.start, share.certain_end), part.end)
             key = LineKey(use.kind, use.name, use.cluster, use.offer, labels, part.amount)
             parts_by_key[key].append(Share(use, part.start, certain_end, part.end))
-    keys = sorted(parts_by_key, key=lambda key: (*key[:-1], key.price is None, key.price or Decimal(0)))
+    keys = sorted(parts_by_key, key=order_key)
     lines = [
         _compute_line(number, key, parts_by_key[key], bills_unknown=bills_unknown) for number, key in enumerate(keys, 1)
     ]
     return Invoice(tenant, tuple(lines), budget)
+
+
+def add_adjustments(invoice: Invoice, adjustments: Iterable[InvoiceLine]) -> Invoice:
+    """Return an invoice with adjustments of closed months after its lines."""
+    first = len(invoice.lines) + 1
+    numbered = (line._replace(number=number) for number, line in enumerate(adjustments, first))
+    return invoice._replace(lines=(*invoice.lines, *numbered))
 
 
 def _compute_line(number: int, key: LineKey, parts: list[Share], *, bills_unknown: bool) -> InvoiceLine:
@@ -122,5 +154,6 @@ def sum_lines(invoices: Iterable[Invoice], dimensions: Sequence[str]) -> list[tu
     sums: dict[tuple[str, ...], Decimal] = defaultdict(Decimal)
     for invoice in invoices:
         for line in invoice.lines:
-            sums[tuple(find(line.parts[0].use) for find in find_values)] += line.amount
+            charged = _ChargedLine.of(invoice.tenant, line.key)
+            sums[tuple(find(charged) for find in find_values)] += line.amount
     return sorted(sums.items())

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from allotment.billing.invoices import Invoice
+from allotment.billing.invoices import Invoice, InvoiceLine, add_adjustments
 from allotment.billing.periods import Period
 from allotment.billing.recorded_use import ClusterRecord
 
 
 class MonthlyBill(NamedTuple):
-    """The invoices of a month, sorted by tenant. `commit` is the commit of the declarations with prices and budgets."""
+    """The invoices of a month, sorted by tenant. `commit` is the commit of the declarations with prices and budgets.
+
+    `closed_in` is the commit of the ledger that closed the month; empty for an open month.
+    """
 
     month: str
     period: Period
@@ -22,6 +26,23 @@ class MonthlyBill(NamedTuple):
     commit: str
     clusters: tuple[ClusterRecord, ...]
     invoices: tuple[Invoice, ...]
+    closed_in: str = ""
+
+    def with_adjustments(self, adjustments: Mapping[str, Sequence[InvoiceLine]]) -> MonthlyBill:
+        """Return the bill with adjustments of closed months, by tenant. A tenant without usage gets an invoice for them."""
+        by_tenant = {invoice.tenant: invoice for invoice in self.invoices}
+        invoices = tuple(
+            add_adjustments(by_tenant.get(tenant, Invoice(tenant, (), None)), adjustments.get(tenant, ()))
+            for tenant in sorted(by_tenant.keys() | adjustments.keys())
+        )
+        return self._replace(invoices=invoices)
+
+    def of_tenant(self, tenant: str | None) -> MonthlyBill:
+        """Return the bill with the invoice of a tenant alone; with None, the same bill."""
+        if tenant is None:
+            return self
+        invoice = next((each for each in self.invoices if each.tenant == tenant), Invoice(tenant, (), None))
+        return self._replace(invoices=(invoice,))
 
     @property
     def total(self) -> Decimal:

@@ -98,3 +98,9 @@ def format_moment(moment: int, zone: datetime.tzinfo = datetime.UTC) -> str:
 def parse_moment(text: str) -> int:
     """Return a time of a status, which is RFC 3339 with a time zone."""
     return int(datetime.datetime.fromisoformat(text).timestamp())
+
+
+def next_month(month: str) -> str:
+    """Return the month after a month, such as 2027-01 after 2026-12."""
+    year, number = int(month[:4]), int(month[5:])
+    return f"{year + number // 12:04}-{number % 12 + 1:02}"

@@ -107,6 +107,18 @@ def read_fetched_status_branches(
     return states
 
 
+def read_status_branches_at(
+    repository: Repository, commits: Mapping[str, str], keys: Mapping[str, str | None]
+) -> dict[str, StatusBranch]:
+    """Return the states of clusters' status branches at commits in the clone, by cluster. This function fetches nothing."""
+    return {
+        cluster: _check_status_branch(
+            repository, cluster, keys.get(cluster), {status_branch(cluster): commit, reported_ref(cluster): commit}
+        )
+        for cluster, commit in commits.items()
+    }
+
+
 def list_reported_clusters(remote: Remote) -> list[str]:
     """Return the names of the clusters that have a status branch, sorted. Raises OperationRefused if the remote doesn't answer."""
     prefix = status_branch("")

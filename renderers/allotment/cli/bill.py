@@ -59,7 +59,8 @@ def command(
 
     A line is the use of a resource with the same spec, labels and price. Its amount is quantity × price, rounded once, half up.
     A unit has a price per hour, a storage or snapshot per GiB and month of 730 hours. A price applies from midnight of its first
-    day in the billing time zone. The command reads the prices of the merged declarations, and changes nothing.
+    day in the billing time zone. The command reads the prices of the merged declarations, and changes nothing. A closed month
+    is computed from the commits of its closing (`allot month close`). The next month has the adjustments of closed months.
 
     If nobody observed the cluster when a use ended, the time after the last observation is free, unless the platform declares
     `billing.unknown: Billed`.
@@ -76,8 +77,7 @@ def command(
       allot bill studio-kite --month 2026-11 --explain 2
       allot bill studio-kite --month 2026-11 -o html > invoice.html
     """
-    from allotment.billing.periods import month_period
-    from allotment.services.billing.bill_reader import compute_bill
+    from allotment.services.billing.closed_bill import compute_open_bill, fetch_ledger, recompute_month
 
     if explained is not None and tenant is None:
         raise click.UsageError("--explain needs a tenant: each invoice has its own lines")
@@ -89,9 +89,12 @@ def command(
     month = month or _last_month(source.zone)
     if month > f"{datetime.datetime.now(source.zone):%Y-%m}":
         raise OperationRefused(f"the month {month} has not begun")
-    record = read_tenant_record(source, tenant, month_period(month, source.zone).start)
-    billing = source.platform.spec.billing
-    bill = compute_bill(source.declared.source, billing, source.zone, month, record, tenant)
+    ledger = fetch_ledger(source)
+    if month in ledger.months:
+        bill = recompute_month(source.clone.root, ledger, month).of_tenant(tenant)
+        notes: tuple[str, ...] = ()
+    else:
+        bill, notes = compute_open_bill(source, ledger, month, tenant, read_tenant_record)
     if explained is not None:
         _check_line(bill.invoices[0], explained)
     if dimensions:
@@ -100,6 +103,8 @@ def command(
         _print(bill, tenant, style, explained)
     if not bill.is_final:
         click.echo(f"the bill of {bill.month} is not final", err=True)
+    for note in notes:
+        click.echo(escape_unprintable(note, 1000), err=True)
     has_problem = print_record_notes(bill.clusters, bill.period, bill.zone)
     has_unpriced = [_print_unpriced(invoice) for invoice in bill.invoices]
     if has_problem or any(has_unpriced):
@@ -197,7 +202,7 @@ def _print_tables(bill: MonthlyBill, tenant: str | None, explained: int | None) 
     from allotment.reports.invoice_texts import format_budget, format_period, format_unknown
 
     if not is_quiet():
-        state = "" if bill.is_final else ", not final"
+        state = ", closed" if bill.closed_in else "" if bill.is_final else ", not final"
         whose = f"Invoice of {tenant}" if tenant is not None else "Invoices"
         click.echo(f"{whose} for {bill.month}{state} ({format_period(bill.period, bill.zone)})")
     if explained is not None:

@@ -46,6 +46,7 @@ COMMAND_GROUPS = {
         "usage": "Show how long tenants used units, storages and snapshots.",
         "cost": "Show the cost of the declared resources, and the forecast of the month.",
         "bill": "Compute the invoices of a month.",
+        "month": "Close the bill of a month, and verify a closed month.",
     },
     "Platform team": {
         "init": "Create a repository of declarations.",

@@ -58,11 +58,9 @@ def parse_declaration_name(text: str) -> DeclarationName:
     owner = "" if kind.scope == "platform" else kind.scope.upper()
     parts = [part for part in (owner, "" if kind.singleton else "NAME") if part]
     if len(names) != len(parts) or not all(names):
-        if not parts and not names:
-            return DeclarationName(kind, PLATFORM, kind.name.lower())
         raise OperationRefused(f"{quote_value(text)} names no {kind.name}: write {'/'.join([kind.name, *parts])}")
     scope = Scope(kind.scope, names[0]) if owner else PLATFORM
-    return DeclarationName(kind, scope, names[-1])
+    return DeclarationName(kind, scope, names[-1] if names else kind.name.lower())
 
 
 def set_fields(declarations: Declarations, target: DeclarationName, assignments: Sequence[str]) -> ChangeSet:

@@ -64,6 +64,7 @@ def list_evidence(bill: MonthlyBill) -> list[tuple[str, str]]:
             for record in bill.clusters
             if record.commit
         ),
+        *([("Ledger", bill.closed_in)] if bill.closed_in else []),
     ]
 
 

@@ -56,8 +56,9 @@ def format_unknown(invoice: Invoice, currency: str, *, is_billed: bool) -> str:
 
 
 def format_resource(line: InvoiceLine) -> str:
-    """Return the kind and the name of a line's resource."""
-    return f"{KIND_NAMES.get(line.key.kind, line.key.kind)} {line.key.name}"
+    """Return the kind and the name of a line's resource, and the month that the line adjusts."""
+    adjusted = f" (adjusts {line.adjusts})" if line.adjusts else ""
+    return f"{KIND_NAMES.get(line.key.kind, line.key.kind)} {line.key.name}{adjusted}"
 
 
 def format_budget(invoice: Invoice, currency: str = "") -> str:

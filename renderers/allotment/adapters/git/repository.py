@@ -299,15 +299,20 @@ class Repository:
         """Return whether a commit has a valid signature by the owner of a public SSH key. Each commit is verified once."""
         if (commit, key) not in self._signature_checks:
             signed = any(line.startswith(b"gpgsig") for line in self.trees.header(commit))
-            self._signature_checks[commit, key] = signed and self._verify(commit, key)
+            self._signature_checks[commit, key] = signed and self._verify("verify_commit", commit, key)
         return self._signature_checks[commit, key]
 
-    def _verify(self, commit: str, key: str) -> bool:
+    def is_tag_signed_by(self, tag: str, key: str) -> bool:
+        """Return whether a tag object has a valid signature by the owner of a public SSH key."""
+        (info,) = self.objects.info([tag]).values()
+        return info.kind == "tag" and self._verify("verify_tag", tag, key)
+
+    def _verify(self, command: str, object_id: str, key: str) -> bool:
         with tempfile.NamedTemporaryFile("w", suffix=".signers", encoding="utf-8") as signers:
             signers.write(f'reporter namespaces="git" {key}\n')
             signers.flush()
             settings = [f"gpg.ssh.allowedSignersFile={signers.name}", "gpg.format=ssh", "gpg.minTrustLevel=fully"]
-            return self.git.run("verify_commit", commit, settings=settings).exit_code == 0
+            return self.git.run(command, object_id, settings=settings).exit_code == 0
 
     def has_commits(self) -> bool:
         """Return whether HEAD points at a commit. A new repository has no commit."""

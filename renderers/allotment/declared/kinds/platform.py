@@ -26,7 +26,7 @@ class Git(StrictModel):
 class Billing(StrictModel):
     """The currency of prices, and the time zone in which the days of prices start. Both are immutable.
 
-    `unknown` may change at any time.
+    The other fields may change at any time.
     """
 
     currency: Annotated[str, pattern_field("^[A-Z]{3}$", "an ISO 4217 code such as EUR")] = Field(
@@ -39,6 +39,11 @@ class Billing(StrictModel):
         default="Free",
         description="Whether bills charge the time after the last observation of a use, if nobody observed the cluster when"
         " the use ended.",
+    )
+    public_key: SshKey | None = Field(
+        default=None,
+        description="The SSH public key that signs the tags of closed months, such as ssh-ed25519 AAAA…. `allot month verify`"
+        " checks the signature with it.",
     )
 
 

@@ -28,6 +28,8 @@ OUTPUTS = (
     "usage",
     "cost",
     "bill",
+    "month close",
+    "month verify",
     "wait",
     "instance",
     "instance list",

@@ -40,11 +40,13 @@ class InvoiceLineOutput(Part, frozen=True, kw_only=True):
 
     `quantity` is in the unit of the price: unit hours, or GiB months of 730 hours. `amount` is quantity × price, rounded once,
     half up. `unknownQuantity` is the use that nobody observed, and `unknownAmount` is its price, a part of `amount` if
-    `unknownIsBilled`. `price` is null if the use has no price. `parts` are empty without --explain.
+    `unknownIsBilled`. `price` is null if the use has no price. `parts` are empty without --explain. If
+    `adjusts` is a month, the line is an adjustment of this closed month, and may be negative.
     """
 
     tenant: str
     line: int
+    adjusts: str | None
     resource_kind: str
     name: str
     cluster: str
@@ -81,8 +83,8 @@ class BillOutput(Output, frozen=True, kw_only=True, tag="BillOutput"):
 
     `isFinal` is false if a cluster was not observed until the end of the month, if a part of its record can't be read, or if
     a line has no price. A cluster that has never been reported doesn't count.
-    `commit` is the commit of the declarations, which has the prices and budgets. `sums`
-    are those of each group of --by.
+    `commit` is the commit of the declarations, which has the prices and budgets. `closedIn` is the commit of the ledger that
+    closed the month; it is null for an open month. `sums` are those of each group of --by.
     """
 
     month: str
@@ -91,6 +93,7 @@ class BillOutput(Output, frozen=True, kw_only=True, tag="BillOutput"):
     is_final: bool
     unknown_is_billed: bool
     commit: str
+    closed_in: str | None
     clusters: tuple[ClusterRecordOutput, ...]
     invoices: tuple[InvoiceOutput, ...]
     sums: tuple[AmountOutput, ...]
@@ -116,6 +119,7 @@ def invoice_line_output(tenant: str, line: InvoiceLine, *, has_parts: bool = Fal
     return InvoiceLineOutput(
         tenant=tenant,
         line=line.number,
+        adjusts=line.adjusts or None,
         resource_kind=key.kind,
         name=key.name,
         cluster=key.cluster,
@@ -151,6 +155,7 @@ def bill_output(bill: MonthlyBill, explained: int | None = None, amounts: tuple[
         is_final=bill.is_final,
         unknown_is_billed=bill.bills_unknown,
         commit=bill.commit,
+        closed_in=bill.closed_in or None,
         clusters=cluster_record_outputs(bill.clusters, bill.period),
         invoices=tuple(invoice_output(invoice, () if explained is None else (explained,)) for invoice in bill.invoices),
         sums=amounts,

@@ -23,6 +23,7 @@ from allotment.branches.status_branches import (
     StatusBranch,
     read_fetched_status_branches,
     read_status_branches,
+    read_status_branches_at,
     tenant_of,
     usage_owner,
     usage_path,
@@ -92,6 +93,22 @@ def read_fetched_record(
             record, cluster_uses = max(readings, key=lambda reading: reading[0].observed_until or 0)
             records.append(record)
             uses += cluster_uses
+    return UsageRecord(tuple(records), tuple(uses), frozenset(use.tenant for use in uses))
+
+
+def read_record_at(
+    repository: Repository, commits: Mapping[str, str], keys: Mapping[str, str | None], since: int
+) -> UsageRecord:
+    """Return the uses of all tenants from commits of the status branches, by cluster. Fetches nothing.
+
+    `keys` maps each cluster to the declared public key of its reporter.
+    """
+    records, uses = [], []
+    for cluster, state in read_status_branches_at(repository, commits, keys).items():
+        reader = _ClusterReader(repository, cluster, state, is_signed=keys.get(cluster) is not None)
+        record, cluster_uses = reader.read(None, since)
+        records.append(record)
+        uses += cluster_uses
     return UsageRecord(tuple(records), tuple(uses), frozenset(use.tenant for use in uses))
 
 

@@ -1,0 +1,26 @@
+"""Writes and verifies signed tags."""
+
+from __future__ import annotations
+
+from allotment.adapters.git.commands import QUIET_SETTINGS
+from allotment.adapters.git.repository import Repository
+from allotment.problems import OperationRefused
+
+_MAX_OUTPUT = 800  # characters of Git's output
+
+
+def write_signed_tag(repository: Repository, name: str, commit: str, message: str) -> str:
+    """Write a tag of a commit into the repository with the configured signing key, and return its id.
+
+    Replaces a tag with this name. Raises OperationRefused if Git can't sign.
+    """
+    options = ("--sign", "--force", "--message", message, "--end-of-options")
+    ended = repository.git.run("tag", *options, name, commit, settings=(*QUIET_SETTINGS, *repository.signing))
+    if ended.exit_code:
+        raise OperationRefused(f"Git couldn't sign the tag {name}: {ended.stderr[-_MAX_OUTPUT:].strip()}")
+    return repository.git.run_text("rev_parse", f"refs/tags/{name}")
+
+
+def delete_tag(repository: Repository, name: str) -> None:
+    """Delete a tag of the repository, if it exists."""
+    repository.git.run("tag", "--delete", name, settings=QUIET_SETTINGS)

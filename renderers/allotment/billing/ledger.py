@@ -1,0 +1,226 @@
+"""Defines the files of a closed month in the ledger: the closing and an invoice for each tenant, as JSON with exact numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import NamedTuple
+
+import msgspec
+
+from allotment.billing.invoices import Invoice, InvoiceLine, LineKey
+from allotment.billing.monthly_bill import MonthlyBill
+from allotment.billing.periods import format_moment
+from allotment.billing.usage_totals import Share
+
+LEDGER_FORMAT = 1
+CLOSING = "closing.json"
+
+
+class InvalidLedger(Exception):
+    """A file of the ledger isn't in the format that `allot month close` writes."""
+
+
+class _Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A value in a file of the ledger."""
+
+
+class ClosedCluster(_Record, frozen=True, kw_only=True):
+    """The record of a cluster, as the closing read it.
+
+    `commit` is the commit of the status branch. The record covers the time from `recordedSince` until `observedUntil`.
+    `isSigned` says that the cluster declared the key of its reporter.
+    """
+
+    cluster: str
+    commit: str
+    recorded_since: str
+    observed_until: str
+    is_signed: bool
+
+
+class Closing(_Record, frozen=True, kw_only=True):
+    """The closing of a month.
+
+    `commit` is the commit of the declarations with the prices and budgets. `unknown` is `spec.billing.unknown` of the Platform.
+    `unknownTotal` is the price of the time that nobody observed. `totals` are the totals of the invoices, by tenant.
+    """
+
+    format: int
+    month: str
+    time_zone: str
+    currency: str
+    unknown: str
+    commit: str
+    clusters: tuple[ClosedCluster, ...]
+    total: Decimal
+    unknown_total: Decimal
+    totals: dict[str, Decimal]
+
+
+class LedgerKey(_Record, frozen=True, kw_only=True):
+    """The identity of a line: the resource, its spec and labels, and the price per unit and hour or per GiB and month."""
+
+    kind: str
+    name: str
+    cluster: str
+    spec: str
+    labels: dict[str, str]
+    price: Decimal | None
+
+
+class LedgerInterval(_Record, frozen=True, kw_only=True):
+    """A part of a use on a line, as in `allot usage`. `commit` is the commit of the status branch that proves it."""
+
+    uid: str
+    node: str
+    start: str
+    certain_end: str
+    end: str
+    continues: bool
+    weight: int
+    commit: str
+
+
+class LedgerLine(_Record, frozen=True, kw_only=True):
+    """A line of an invoice.
+
+    `weightedSeconds` are the billed unit × seconds, or bytes × seconds. `unknownWeightedSeconds` are those of the time that
+    nobody observed, and `unknownAmount` is their price. If `adjusts` is a month, the line adjusts this closed month.
+    """
+
+    number: int
+    adjusts: str
+    key: LedgerKey
+    weighted_seconds: int
+    amount: Decimal
+    unknown_weighted_seconds: int
+    unknown_amount: Decimal
+    intervals: tuple[LedgerInterval, ...]
+
+
+class LedgerInvoice(_Record, frozen=True, kw_only=True):
+    """The invoice of a tenant. `total` is the sum of its lines."""
+
+    format: int
+    tenant: str
+    month: str
+    currency: str
+    budget: Decimal | None
+    total: Decimal
+    lines: tuple[LedgerLine, ...]
+
+
+class ClosedMonth(NamedTuple):
+    """A closed month: its closing, and its invoices by tenant."""
+
+    closing: Closing
+    invoices: Mapping[str, LedgerInvoice]
+
+
+def close_month(bill: MonthlyBill) -> ClosedMonth:
+    """Return the closed month of a final bill with adjustments."""
+    invoices = {invoice.tenant: _build_invoice(bill, invoice) for invoice in bill.invoices}
+    closing = Closing(
+        format=LEDGER_FORMAT,
+        month=bill.month,
+        time_zone=str(bill.zone),
+        currency=bill.currency,
+        unknown="Billed" if bill.bills_unknown else "Free",
+        commit=bill.commit,
+        clusters=tuple(
+            ClosedCluster(
+                cluster=record.cluster,
+                commit=record.commit,
+                recorded_since=format_moment(record.recorded_since or 0),
+                observed_until=format_moment(record.observed_until or 0),
+                is_signed=record.is_signed,
+            )
+            for record in bill.clusters
+            if record.commit
+        ),
+        total=bill.total,
+        unknown_total=sum((invoice.unknown_total for invoice in bill.invoices), Decimal("0.00")),
+        totals={tenant: invoice.total for tenant, invoice in invoices.items()},
+    )
+    return ClosedMonth(closing, invoices)
+
+
+def dump_month(month: ClosedMonth) -> dict[str, bytes]:
+    """Return the files of a closed month by their names."""
+    files = {f"{tenant}.json": _dump(invoice) for tenant, invoice in month.invoices.items()}
+    return {CLOSING: _dump(month.closing), **{f"invoices/{name}": data for name, data in files.items()}}
+
+
+def parse_month(files: Mapping[str, bytes]) -> ClosedMonth:
+    """Return the closed month of files by their names. Raises InvalidLedger."""
+    try:
+        closing = msgspec.json.decode(files[CLOSING], type=Closing)
+        invoices = {
+            path.removeprefix("invoices/").removesuffix(".json"): msgspec.json.decode(data, type=LedgerInvoice)
+            for path, data in files.items()
+            if path != CLOSING
+        }
+    except KeyError:
+        raise InvalidLedger(f"{CLOSING} is missing") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InvalidLedger(str(error)) from None
+    if {closing.format, *(invoice.format for invoice in invoices.values())} != {LEDGER_FORMAT}:
+        raise InvalidLedger(f"its format is not {LEDGER_FORMAT}")
+    return ClosedMonth(closing, invoices)
+
+
+def read_key(key: LedgerKey) -> LineKey:
+    """Return the identity of a line of the ledger."""
+    return LineKey(key.kind, key.name, key.cluster, key.spec, tuple(sorted(key.labels.items())), key.price)
+
+
+def _build_invoice(bill: MonthlyBill, invoice: Invoice) -> LedgerInvoice:
+    return LedgerInvoice(
+        format=LEDGER_FORMAT,
+        tenant=invoice.tenant,
+        month=bill.month,
+        currency=bill.currency,
+        budget=invoice.budget,
+        total=invoice.total,
+        lines=tuple(map(_build_line, invoice.lines)),
+    )
+
+
+def _build_line(line: InvoiceLine) -> LedgerLine:
+    key = line.key
+    return LedgerLine(
+        number=line.number,
+        adjusts=line.adjusts,
+        key=LedgerKey(
+            kind=key.kind,
+            name=key.name,
+            cluster=key.cluster,
+            spec=key.offer,
+            labels=dict(key.labels),
+            price=key.price,
+        ),
+        weighted_seconds=line.weighted_seconds,
+        amount=line.amount,
+        unknown_weighted_seconds=line.unknown_weighted_seconds,
+        unknown_amount=line.unknown_amount,
+        intervals=tuple(map(_build_interval, line.parts)),
+    )
+
+
+def _build_interval(part: Share) -> LedgerInterval:
+    use = part.use
+    return LedgerInterval(
+        uid=use.uid,
+        node=use.node,
+        start=format_moment(part.start),
+        certain_end=format_moment(part.certain_end),
+        end=format_moment(part.end),
+        continues=part.continues,
+        weight=use.weight,
+        commit=use.commit,
+    )
+
+
+def _dump(value: Closing | LedgerInvoice) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value, order="deterministic"), indent=2) + b"\n"

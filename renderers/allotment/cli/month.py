@@ -1,0 +1,203 @@
+"""`allot month`: closes the bill of a month, and verifies a closed month."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from allotment.cli.billing_options import Month, open_source, record_options
+from allotment.cli.options import is_quiet, output_option
+from allotment.cli.subcommand_group import SubcommandGroup
+from allotment.problems import OperationRefused, escape_unprintable, pluralize
+
+if TYPE_CHECKING:
+    from allotment.adapters.git.remote import Remote
+    from allotment.services.billing.billing_source import BillingSource
+    from allotment.services.billing.month_closing import ClosingDraft
+    from allotment.services.billing.month_verification import Verification
+
+
+@click.group(cls=SubcommandGroup)
+def command() -> None:
+    """Close the bill of a month, and verify a closed month.
+
+    \b
+    Examples:
+      allot month close 2026-11 --signing-key ~/.ssh/billing
+      allot month verify 2026-11
+    """
+
+
+@command.command("close")
+@click.argument("month", type=Month())
+@click.option(
+    "--signing-key",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The private SSH key that signs the tag. It belongs to spec.billing.publicKey of the platform. Default: the signing"
+    " key of Git (user.signingKey).",
+)
+@click.option(
+    "--accept-unknown",
+    "accepts_unknown",
+    is_flag=True,
+    help="Close the month although nobody observed some of its time.",
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing.")
+@output_option()
+@record_options
+def close(
+    *,
+    month: str,
+    signing_key: Path | None,
+    accepts_unknown: bool,
+    dry_run: bool,
+    style: str,
+    repo: Path | None,
+    url: str | None,
+) -> None:
+    """Write the invoices of a month and their evidence to the branch `ledger` of origin, and sign the tag `bill/MONTH`.
+
+    The command refuses a month that has not ended, or of which something is unknown or unfinished: a cluster was not observed
+    until its end, a part of the record can't be read, or a use has no price. Time that nobody observed stays unknown:
+    --accept-unknown closes the month nevertheless. Months are closed in their order.
+
+    A closed month never changes. If later knowledge changes its amounts, the next closing has the differences as adjustments.
+
+    Exit status: 0 closed, 1 refused.
+
+    \b
+    Examples:
+      allot month close 2026-11 --dry-run
+      allot month close 2026-11 --signing-key ~/.ssh/billing
+      allot month close 2026-11 --accept-unknown -o json
+    """
+    from allotment.cli.list_options import current_time
+    from allotment.services.billing.closed_bill import fetch_ledger
+    from allotment.services.billing.month_closing import draft_closing, write_month
+
+    source, origin = _open_origin(repo, url)
+    ledger = fetch_ledger(source)
+    draft = draft_closing(source, ledger, month, int(current_time().timestamp()))
+    refusals = (*draft.refusals, *(() if accepts_unknown else draft.unknowns))
+    commit = None
+    if not refusals and not dry_run:
+        if signing_key is not None:
+            _check_key(source, source.clone.repository.sign_with(signing_key, keep=False))
+        commit = write_month(source, origin, ledger, draft)
+    _print_closing(draft, commit, style)
+    if refusals:
+        accept = "" if draft.refusals else ": --accept-unknown closes it although this time stays unknown"
+        click.echo(f"the month {month} can't be closed{accept}", err=True)
+        raise click.exceptions.Exit(1)
+
+
+@command.command("verify")
+@click.argument("month", type=Month())
+@output_option()
+@record_options
+def verify(*, month: str, style: str, repo: Path | None, url: str | None) -> None:
+    """Compute a closed month again, and compare it with the ledger byte by byte.
+
+    The command fetches the branch `ledger` and the tag `bill/MONTH` from origin. It reads the prices and the usage from the commits
+    that the closing names, so each clone, on each machine, has the same result. It also checks that the tag is signed with
+    spec.billing.publicKey of the platform, that the prices were merged, and that nobody changed the month later.
+
+    Exit status: 0 verified, 1 not verified.
+
+    \b
+    Examples:
+      allot month verify 2026-11
+      allot month verify 2026-11 -o json
+    """
+    from allotment.services.billing.closed_bill import fetch_ledger
+    from allotment.services.billing.month_verification import verify_month
+
+    source, origin = _open_origin(repo, url)
+    ledger = fetch_ledger(source)
+    verification = verify_month(source, origin, ledger, month)
+    _print_verification(verification, style)
+    if not verification.is_verified:
+        raise click.exceptions.Exit(1)
+
+
+def _open_origin(repo: Path | None, url: str | None) -> tuple[BillingSource, Remote]:
+    source = open_source(repo, url)
+    if not source.clone.has_origin:
+        raise OperationRefused("the clone has no remote named origin, which has the ledger")
+    return source, source.clone.remote("origin")
+
+
+def _check_key(source: BillingSource, public_key: str) -> None:
+    """Raise OperationRefused if the platform declares another key."""
+    declared = source.platform.spec.billing.public_key
+    if declared is not None and declared.split()[:2] != public_key.split()[:2]:
+        raise OperationRefused("--signing-key is not the private key of spec.billing.publicKey of the platform")
+
+
+def _print_closing(draft: ClosingDraft, commit: str | None, style: str) -> None:
+    from allotment.reports.outputs.month_close import MonthCloseOutput, list_closed_invoices
+    from allotment.services.billing.ledger_branch import tag_name
+
+    bill = draft.bill
+    if style == "json":
+        from allotment.reports.outputs import as_json
+
+        output = MonthCloseOutput(
+            month=bill.month,
+            currency=bill.currency,
+            total=bill.total,
+            commit=commit,
+            tag=None if commit is None else tag_name(bill.month),
+            invoices=list_closed_invoices(bill),
+            refusals=draft.refusals,
+            unknowns=draft.unknowns,
+            notes=draft.notes,
+        )
+        click.echo(as_json(output), nl=False)
+        return
+    from allotment.capacity.pricing import format_money
+    from allotment.cli.list_options import print_table
+    from allotment.reports.invoice_columns import invoice_columns
+
+    for text in (*draft.refusals, *draft.unknowns, *draft.notes):
+        click.echo(escape_unprintable(text, 1000), err=True)
+    print_table(bill.invoices, invoice_columns(bill.currency), wide=False)
+    total = f"{format_money(bill.total)} {bill.currency}"
+    if commit is None:
+        click.echo(f"Total {total}; {bill.month} is not closed")
+    else:
+        click.echo(f"Total {total}; closed {bill.month} with commit {commit[:12]} and tag {tag_name(bill.month)}")
+
+
+def _print_verification(verification: Verification, style: str) -> None:
+    closing, difference = verification.closing, verification.difference
+    if style == "json":
+        from allotment.reports.outputs import as_json
+        from allotment.reports.outputs.month_verify import DifferenceOutput, MonthVerifyOutput
+
+        output = MonthVerifyOutput(
+            month=closing.month,
+            is_verified=verification.is_verified,
+            is_signed=verification.is_signed,
+            commit=verification.commit,
+            total=closing.total,
+            currency=closing.currency,
+            file_count=verification.file_count,
+            problems=verification.problems,
+            difference=None if difference is None else DifferenceOutput(*difference),
+        )
+        click.echo(as_json(output), nl=False)
+        return
+    for problem in verification.problems:
+        click.echo(escape_unprintable(problem, 1000), err=True)
+    if difference is not None:
+        click.echo(f"{closing.month}/{difference.path}:{difference.line} differs:")
+        click.echo(escape_unprintable(f"- {difference.ledger}", 1000))
+        click.echo(escape_unprintable(f"+ {difference.computed}", 1000))
+    if verification.is_verified:
+        files = pluralize(verification.file_count, "file")
+        click.echo(f"{closing.month} is verified: {files}, {closing.total} {closing.currency}")
+    if verification.is_signed is None and not is_quiet():
+        click.echo("the signature was not checked: the platform declares no spec.billing.publicKey", err=True)

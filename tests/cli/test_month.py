@@ -1,0 +1,217 @@
+"""`allot month close` writes a month to the ledger, and `allot month verify` computes it to the same bytes."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.test_signed import new_key
+from tests.conftest import Allot, Result, checked, edit
+from tests.docs.october import EU, GAP, OCTOBER, SEPTEMBER, record_october, run, write_files
+from tests.published import Place, git
+
+from allotment.adapters.git.repository import Repository
+from allotment.branches.status_branches import reported_ref
+from allotment.manifests.names import status_branch
+
+LEDGER, TAG = "refs/heads/ledger", "refs/tags/bill/2026-10"
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def key(tmp_path: Path, place: Place) -> Path:
+    """A key that signs the tags, which the platform declares."""
+    private = new_key(tmp_path, "billing")
+    public = private.with_suffix(".pub").read_text(encoding="utf-8").strip()
+    edit(place.root, "platform/platform.yaml", "    timeZone:", f"    publicKey: {public}\n    timeZone:")
+    place.merge()
+    return private
+
+
+@pytest.fixture
+def month(place: Place, allot: Allot, key: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run `allot month` on the 27th of November, after October was recorded."""
+    monkeypatch.setattr(
+        "allotment.cli.list_options.current_time", lambda: datetime.datetime(2026, 11, 27, 12, tzinfo=datetime.UTC)
+    )
+    record_october(place.remote)
+    return lambda *words: allot("month", *words, "--repo", place.root)
+
+
+@pytest.fixture
+def close(month: Run, key: Path) -> Run:
+    return lambda *words: month("close", *(words or ("2026-10",)), "--signing-key", key, "--accept-unknown")
+
+
+def read_ledger(place: Place, path: str) -> Any:
+    return json.loads(git(place.remote, "show", f"{LEDGER}:{path}"))
+
+
+def report(place: Place, now: str, logs: dict[str, Any]) -> None:
+    """Report the usage again, on top of the last status."""
+    tip = git(place.remote, "rev-parse", status_branch(EU))
+    commit = write_files(Repository(place.remote), [tip], now, logs, git(place.remote, "rev-parse", f"{tip}^"))
+    for ref in (status_branch(EU), reported_ref(EU)):
+        git(place.remote, "update-ref", ref, commit)
+
+
+def test_a_closed_month_is_on_the_ledger_with_its_evidence(close: Run, month: Run, place: Place, allot: Allot) -> None:
+    bill = json.loads(allot("bill", "--month", "2026-10", "-o", "json", "--repo", place.root).out)
+    status = git(place.remote, "rev-parse", status_branch(EU))
+    result = close()
+    assert result.code == 0, result.err
+    commit = git(place.remote, "rev-parse", LEDGER)
+    assert (
+        result.out.splitlines()[-1]
+        == f"Total 114.84 EUR; closed 2026-10 with commit {commit[:12]} and tag bill/2026-10"
+    )
+    closing = read_ledger(place, "2026-10/closing.json")
+    assert closing["commit"] == git(place.root, "rev-parse", "origin/main")
+    assert [cluster["commit"] for cluster in closing["clusters"]] == [status]
+    assert closing["totals"] == {each["tenant"]: f"{each['total']:.2f}" for each in bill["invoices"]}
+    invoice = read_ledger(place, "2026-10/invoices/studio-kite.json")
+    assert [line["amount"] for line in invoice["lines"]] == [
+        f"{line['amount']:.2f}" for line in bill["invoices"][1]["lines"]
+    ]
+    assert [part["uid"] for part in invoice["lines"][0]["intervals"]] == ["webui-b", "webui-c", "webui-d", "webui-e"]
+    assert git(place.remote, "rev-list", "--parents", "-1", commit).split()[2:] == [status]
+    assert git(place.remote, "cat-file", "-t", TAG) == "tag"
+    assert git(place.remote, "rev-parse", f"{TAG}^{{commit}}") == commit
+    assert git(place.root, "for-each-ref", "refs/heads/ledger") == "", "the clone has no branch of it"
+
+
+def test_another_machine_verifies_the_month_to_the_same_bytes(close: Run, place: Place, tmp_path: Path) -> None:
+    assert close().code == 0
+    report(place, "11-27 10:00", {"studio-kite": [*OCTOBER, run("webui-f", "10-30 06:00", "10-30 09:00")], "": [GAP]})
+    edit(place.root, "platform/specs/l4-quarter.yaml", '  - from: "2026-10-01"', '  - from: "2031-10-01"')
+    place.merge()
+    for zone, locale in (("Asia/Tokyo", "C.UTF-8"), ("America/New_York", "tr_TR.UTF-8")):
+        folder = tmp_path / zone.replace("/", "-")
+        git(tmp_path, "clone", "-q", str(place.remote), str(folder))
+        ended = subprocess.run(
+            [sys.executable, "-m", "allotment", "month", "verify", "2026-10", "--repo", str(folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"TZ": zone, "LC_ALL": locale},
+        )
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "2026-10 is verified: 3 files, 114.84 EUR\n", "")
+
+
+def test_later_knowledge_is_an_adjustment_of_the_next_month(close: Run, month: Run, place: Place, allot: Allot) -> None:
+    assert close().code == 0
+    late = run("webui-late", "10-30 06:00", "10-30 16:00")
+    november = run("webui-n", "11-03 06:00", "11-03 16:00")
+    report(place, "12-01 01:00", {"studio-kite": [*SEPTEMBER, *OCTOBER, late, november], "": [GAP]})
+    words = allot("bill", "studio-kite", "--month", "2026-11", "-o", "json", "--repo", place.root)
+    lines = [line for line in json.loads(words.out)["invoices"][0]["lines"] if line["name"] == "webui"]
+    assert [(line["adjusts"], line["amount"]) for line in lines] == [(None, 2.10), ("2026-10", 2.10)]
+
+
+def test_what_is_unknown_or_unfinished_is_not_closed(month: Run, place: Place, key: Path) -> None:
+    words = "--signing-key", key
+    refused = month("close", "2026-10", *words)
+    assert refused.code == 1
+    assert "studio-kite: nobody observed how long uses of 2.52 EUR lasted" in refused.err
+    assert "eu-1: nobody observed the cluster for 12.00 hours in 1 gap" in refused.err
+    assert refused.err.splitlines()[-1].endswith(
+        "can't be closed: --accept-unknown closes it although this time stays unknown"
+    )
+    refused = month("close", "2026-11", "--accept-unknown", *words)
+    assert "the month 2026-11 has not ended" in refused.err
+    assert "eu-1: it was not observed until the end of the month" in refused.err
+    assert refused.code == 1
+    assert git(place.remote, "for-each-ref", "refs/heads/ledger", "refs/tags") == ""
+
+
+def test_months_are_closed_once_and_in_their_order(close: Run, month: Run) -> None:
+    assert close().code == 0
+    again = close()
+    assert again.code == 2
+    assert "the month 2026-10 is closed: `allot month verify 2026-10` computes it again" in again.err
+    skipped = close("2026-12")
+    assert "months are closed in their order: 2026-11 is the next" in skipped.err
+    earlier = close("2026-09")
+    assert "months are closed in their order: 2026-11 is the next" in earlier.err
+
+
+def test_a_dry_run_writes_nothing(close: Run, place: Place) -> None:
+    result = close("2026-10", "--dry-run")
+    assert result.out.splitlines()[-1] == "Total 114.84 EUR; 2026-10 is not closed"
+    assert git(place.remote, "for-each-ref", "refs/heads/ledger", "refs/tags") == ""
+
+
+def test_another_key_than_the_declared_key_closes_nothing(month: Run, place: Place, tmp_path: Path) -> None:
+    other = new_key(tmp_path, "other")
+    result = month("close", "2026-10", "--accept-unknown", "--signing-key", other)
+    assert "--signing-key is not the private key of spec.billing.publicKey of the platform" in result.err
+    assert git(place.remote, "for-each-ref", "refs/heads/ledger", "refs/tags") == ""
+
+
+def rewrite(place: Place, folder: Path, path: str, old: str, new: str) -> None:
+    """Change a file of the ledger in a commit of another person."""
+    git(folder.parent, "clone", "-q", "-b", "ledger", str(place.remote), str(folder))
+    edit(folder, path, old, new)
+    git(folder, "-c", "user.name=Eve", "-c", "user.email=eve@northlight.example", "commit", "-qam", "Pay less")
+    git(folder, "push", "-q", "origin", "HEAD:ledger")
+
+
+def test_a_later_change_of_the_ledger_is_found(close: Run, month: Run, place: Place, tmp_path: Path) -> None:
+    assert close().code == 0
+    rewrite(place, tmp_path / "eve", "2026-10/invoices/studio-kite.json", '"total": "114.00"', '"total": "1.00"')
+    result = month("verify", "2026-10")
+    assert result.code == 1
+    assert "the ledger has another 2026-10/invoices/studio-kite.json than at the closing" in result.err
+
+
+def test_a_forged_closing_differs_at_its_first_line(
+    close: Run, month: Run, place: Place, tmp_path: Path, key: Path
+) -> None:
+    assert close().code == 0
+    rewrite(place, tmp_path / "eve", "2026-10/closing.json", '"total": "114.84"', '"total": "1.84"')
+    commit = git(place.remote, "rev-parse", LEDGER)
+    tree, parents = f"{commit}^{{tree}}", git(place.remote, "rev-parse", f"{commit}~1^1", f"{commit}~1^2").split()
+    mine = "-c", "user.name=Eve", "-c", "user.email=eve@northlight.example"
+    forged = git(place.remote, *mine, "commit-tree", tree, "-p", parents[0], "-p", parents[1], "-m", "Close")
+    git(place.remote, "update-ref", LEDGER, forged)
+    git(place.remote, *mine, "tag", "-f", "-a", "-m", "forged", "bill/2026-10", forged)
+    result = month("verify", "2026-10")
+    assert result.code == 1
+    assert "the tag bill/2026-10 is not signed with spec.billing.publicKey of the platform" in result.err
+    assert result.out.splitlines() == ["2026-10/closing.json:17 differs:", '- "total": "1.84",', '+ "total": "114.84",']
+    output = checked("month verify", month("verify", "2026-10", "-o", "json").out)
+    assert (output["isVerified"], output["isSigned"]) == (False, False)
+    assert output["difference"]["ledger"] == '"total": "1.84",'
+
+
+def test_a_missing_tag_and_prices_that_nobody_merged_are_named(close: Run, month: Run, place: Place) -> None:
+    assert close().code == 0
+    git(place.remote, "update-ref", "-d", TAG)
+    git(place.root, "commit", "-q", "--amend", "-m", "Another history")
+    git(place.root, "push", "-qf", "origin", "HEAD:main")
+    result = month("verify", "2026-10")
+    assert "the tag bill/2026-10 is missing" in result.err
+    assert "which has the prices, is not part of main of origin" in result.err
+
+
+def test_only_a_closed_month_is_verified(month: Run) -> None:
+    result = month("verify", "2026-09")
+    assert (result.code, result.err.splitlines()[-1]) == (2, "allot: the month 2026-09 is not closed")
+
+
+def test_without_a_declared_key_the_signature_is_named_as_not_checked(close: Run, month: Run, place: Place) -> None:
+    assert close().code == 0
+    text = (place.root / "platform/platform.yaml").read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines(keepends=True) if line.startswith("    publicKey: ssh-ed25519"))
+    edit(place.root, "platform/platform.yaml", line, "")
+    place.merge()
+    result = month("verify", "2026-10")
+    assert result.code == 0, result.err
+    assert "the signature was not checked" in result.err
