@@ -18,7 +18,7 @@ from allotment.billing.recorded_use import ClusterRecord, Use
 from allotment.billing.usage_totals import clip_uses
 
 NAMES = ("webui", "chat", "train")
-RECORD = ClusterRecord("eu-1", OCTOBER.end, OCTOBER.start, is_signed=True, commit="c0ffee", problems=(), gaps=())
+RECORD = ClusterRecord("eu-1", OCTOBER.end, OCTOBER.start, is_signed=True, commit="c" * 40, problems=(), gaps=())
 
 
 def invoices(uses: Iterable[Use], period: Period = OCTOBER) -> list[Invoice]:
@@ -31,17 +31,20 @@ def invoices(uses: Iterable[Use], period: Period = OCTOBER) -> list[Invoice]:
 
 def closed(month: str, uses: Iterable[Use], adjustments: dict[str, list[InvoiceLine]] | None = None) -> ClosedMonth:
     period = month_period(month, BERLIN)
+    billed = invoices(uses, period)
+    adjusted = adjustments or {}
+    billed += [Invoice(name, (), None) for name in sorted(adjusted.keys() - {invoice.tenant for invoice in billed})]
     bill = MonthlyBill(
         month=month,
         period=period,
         zone=BERLIN,
         currency="EUR",
         bills_unknown=False,
-        commit="deadbeef",
+        commit="d" * 40,
         clusters=(RECORD,),
-        invoices=tuple(invoices(uses, period)),
+        invoices=tuple(billed),
     )
-    return parse_month(dump_month(close_month(bill.with_adjustments(adjustments or {}))))
+    return parse_month(dump_month(close_month(bill.with_adjustments(adjusted))))
 
 
 def use(tenant: str, name: str, start: int, hours: int, spec: str = "l4-quarter") -> Use:

@@ -122,12 +122,23 @@ def test_sums_by_label_and_spec_are_those_of_the_resources(bed: Bed, run: Run, p
     assert "solo-ada/models" not in by_instance
 
 
-def test_csv_has_a_row_per_resource(bed: Bed, run: Run) -> None:
-    rows = list(csv.DictReader(io.StringIO(run("-o", "csv").out)))
-    webui = next(row for row in rows if (row["tenant"], row["name"]) == ("solo-ada", "webui"))
+def test_csv_has_the_rows_of_the_table(bed: Bed, run: Run) -> None:
+    rows = list(csv.DictReader(io.StringIO(run("solo-ada", "-o", "csv").out)))
+    webui = next(row for row in rows if row["name"] == "webui")
     assert (webui["asOf"], webui["currency"], webui["units"], webui["price"]) == ("2026-11-21", "EUR", "1", "0.21")
+    tenants = {row["tenant"]: row for row in csv.DictReader(io.StringIO(run("-o", "csv").out))}
+    ada = tenants["solo-ada"]
+    assert (ada["month"], ada["soFar"], ada["budget"], ada["notes"]) == ("2026-11", "0.42", "300", "")
+    assert tenants["ml-orbit"]["notes"] == "no usage of us-1 is known for this month"
     sums = list(csv.DictReader(io.StringIO(run("--by", "cluster", "-o", "csv").out)))
     assert [row["cluster"] for row in sums] == ["eu-1", "us-1"]
+
+
+def test_usage_that_is_not_known_until_now_is_named(bed: Bed, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no usage of us-1 is known for this month" in run().out
+    later = NOW + datetime.timedelta(hours=3)
+    monkeypatch.setattr("allotment.cli.list_options.current_time", lambda: later)
+    assert "solo-ada: usage of eu-1 is known until 2026-11-21T11:00:01+01:00" in run("solo-ada").err
 
 
 def test_the_status_of_a_tenant_ends_with_the_forecast(bed: Bed, place: Place, allot: Allot) -> None:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,16 @@ def key(tmp_path: Path, place: Place) -> Path:
     return private
 
 
+def set_time(monkeypatch: pytest.MonkeyPatch, day: str) -> None:
+    """Let it be noon of a day for `allot month`."""
+    now = datetime.datetime.fromisoformat(f"{day}T12:00:00Z")
+    monkeypatch.setattr("allotment.cli.list_options.current_time", lambda: now)
+
+
 @pytest.fixture
 def month(place: Place, allot: Allot, key: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run `allot month` on the 27th of November, after October was recorded."""
-    monkeypatch.setattr(
-        "allotment.cli.list_options.current_time", lambda: datetime.datetime(2026, 11, 27, 12, tzinfo=datetime.UTC)
-    )
+    set_time(monkeypatch, "2026-11-27")
     record_october(place.remote)
     return lambda *words: allot("month", *words, "--repo", place.root)
 
@@ -57,7 +62,8 @@ def read_ledger(place: Place, path: str) -> Any:
 def report(place: Place, now: str, logs: dict[str, Any]) -> None:
     """Report the usage again, on top of the last status."""
     tip = git(place.remote, "rev-parse", status_branch(EU))
-    commit = write_files(Repository(place.remote), [tip], now, logs, git(place.remote, "rev-parse", f"{tip}^"))
+    previous = git(place.remote, "rev-list", "--skip=1", "-1", tip)
+    commit = write_files(Repository(place.remote), [tip], now, logs, previous)
     for ref in (status_branch(EU), reported_ref(EU)):
         git(place.remote, "update-ref", ref, commit)
 
@@ -121,12 +127,10 @@ def test_what_is_unknown_or_unfinished_is_not_closed(month: Run, place: Place, k
     assert refused.code == 1
     assert "studio-kite: nobody observed how long uses of 2.52 EUR lasted" in refused.err
     assert "eu-1: nobody observed the cluster for 12.00 hours in 1 gap" in refused.err
-    assert refused.err.splitlines()[-1].endswith(
-        "can't be closed: --accept-unknown closes it although this time stays unknown"
-    )
+    assert refused.err.splitlines()[-1] == "the month 2026-10 can't be closed: --accept-unknown closes it nevertheless"
     refused = month("close", "2026-11", "--accept-unknown", *words)
     assert "the month 2026-11 has not ended" in refused.err
-    assert "eu-1: it was not observed until the end of the month" in refused.err
+    assert "eu-1: observed until 2026-11-01T02:00:00+01:00" in refused.err
     assert refused.code == 1
     assert git(place.remote, "for-each-ref", "refs/heads/ledger", "refs/tags") == ""
 
@@ -151,7 +155,11 @@ def test_a_dry_run_writes_nothing(close: Run, place: Place) -> None:
 def test_another_key_than_the_declared_key_closes_nothing(month: Run, place: Place, tmp_path: Path) -> None:
     other = new_key(tmp_path, "other")
     result = month("close", "2026-10", "--accept-unknown", "--signing-key", other)
-    assert "--signing-key is not the private key of spec.billing.publicKey of the platform" in result.err
+    assert "Git signs with another key than spec.billing.publicKey of the platform" in result.err
+    for setting in (("gpg.format", "ssh"), ("user.signingKey", str(other))):
+        git(place.root, "config", *setting)
+    assert "Git signs with another key" in month("close", "2026-10", "--accept-unknown").err
+    assert git(place.root, "for-each-ref", "refs/tags") == ""
     assert git(place.remote, "for-each-ref", "refs/heads/ledger", "refs/tags") == ""
 
 
@@ -163,12 +171,21 @@ def rewrite(place: Place, folder: Path, path: str, old: str, new: str) -> None:
     git(folder, "push", "-q", "origin", "HEAD:ledger")
 
 
-def test_a_later_change_of_the_ledger_is_found(close: Run, month: Run, place: Place, tmp_path: Path) -> None:
+def test_a_later_change_of_the_ledger_is_found(
+    close: Run, month: Run, place: Place, tmp_path: Path, allot: Allot
+) -> None:
     assert close().code == 0
     rewrite(place, tmp_path / "eve", "2026-10/invoices/studio-kite.json", '"total": "114.00"', '"total": "1.00"')
     result = month("verify", "2026-10")
     assert result.code == 1
-    assert "the ledger has another 2026-10/invoices/studio-kite.json than at the closing" in result.err
+    assert "somebody changed the folder 2026-10 after its closing" in result.err
+    for words in (("2026-10",), ("2026-11",)):
+        bill = allot("bill", "--month", *words, "--repo", place.root)
+        assert (bill.code, bill.out) == (2, "")
+        assert bill.err.startswith(
+            "allot: the ledger is not as `allot month close` wrote it: somebody changed the folder"
+        )
+    assert "somebody changed the folder" in close("2026-11").err
 
 
 def test_a_forged_closing_differs_at_its_first_line(
@@ -184,21 +201,39 @@ def test_a_forged_closing_differs_at_its_first_line(
     git(place.remote, *mine, "tag", "-f", "-a", "-m", "forged", "bill/2026-10", forged)
     result = month("verify", "2026-10")
     assert result.code == 1
-    assert "the tag bill/2026-10 is not signed with spec.billing.publicKey of the platform" in result.err
+    assert (
+        "the tag bill/2026-10 is not signed with the spec.billing.publicKey that the platform declared then"
+        in result.err
+    )
     assert result.out.splitlines() == ["2026-10/closing.json:17 differs:", '- "total": "1.84",', '+ "total": "114.84",']
     output = checked("month verify", month("verify", "2026-10", "-o", "json").out)
     assert (output["isVerified"], output["isSigned"]) == (False, False)
     assert output["difference"]["ledger"] == '"total": "1.84",'
 
 
-def test_a_missing_tag_and_prices_that_nobody_merged_are_named(close: Run, month: Run, place: Place) -> None:
+def test_prices_that_nobody_merged_are_named(close: Run, month: Run, place: Place) -> None:
     assert close().code == 0
-    git(place.remote, "update-ref", "-d", TAG)
     git(place.root, "commit", "-q", "--amend", "-m", "Another history")
     git(place.root, "push", "-qf", "origin", "HEAD:main")
     result = month("verify", "2026-10")
-    assert "the tag bill/2026-10 is missing" in result.err
-    assert "which has the prices, is not part of main of origin" in result.err
+    assert result.code == 1
+    assert "which has the prices of 2026-10, is not part of main of origin" in result.err
+
+
+def test_a_tag_or_a_folder_alone_is_named(close: Run, month: Run, place: Place, allot: Allot) -> None:
+    assert close().code == 0
+    tag, tip = git(place.remote, "rev-parse", TAG, LEDGER).split()
+    git(place.remote, "update-ref", "-d", TAG)
+    alone = "the ledger has the folder 2026-10, but the tag bill/2026-10 is missing"
+    assert alone in month("verify", "2026-10").err
+    assert alone in allot("bill", "--month", "2026-10", "--repo", place.root).err
+    git(place.remote, "update-ref", TAG, tag)
+    git(place.remote, "update-ref", "-d", LEDGER)
+    alone = "the tag bill/2026-10 points at no commit of the branch ledger"
+    assert alone in month("verify", "2026-10").err
+    assert alone in close("2026-10").err
+    git(place.remote, "update-ref", LEDGER, tip)
+    assert month("verify", "2026-10").code == 0
 
 
 def test_only_a_closed_month_is_verified(month: Run) -> None:
@@ -206,12 +241,77 @@ def test_only_a_closed_month_is_verified(month: Run) -> None:
     assert (result.code, result.err.splitlines()[-1]) == (2, "allot: the month 2026-09 is not closed")
 
 
-def test_without_a_declared_key_the_signature_is_named_as_not_checked(close: Run, month: Run, place: Place) -> None:
-    assert close().code == 0
+def declare_key(place: Place, public: str) -> None:
     text = (place.root / "platform/platform.yaml").read_text(encoding="utf-8")
     line = next(line for line in text.splitlines(keepends=True) if line.startswith("    publicKey: ssh-ed25519"))
-    edit(place.root, "platform/platform.yaml", line, "")
+    edit(place.root, "platform/platform.yaml", line, f"    publicKey: {public}\n" if public else "")
     place.merge()
-    result = month("verify", "2026-10")
-    assert result.code == 0, result.err
-    assert "the signature was not checked" in result.err
+
+
+def test_without_a_declared_key_nothing_is_closed(close: Run, place: Place) -> None:
+    declare_key(place, "")
+    result = close()
+    assert result.code == 1
+    assert "declare the key of the tags first: spec.billing.publicKey of the platform" in result.err
+
+
+def test_a_new_key_leaves_closed_months_valid(
+    close: Run, month: Run, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert close().code == 0
+    declare_key(place, new_key(tmp_path, "next").with_suffix(".pub").read_text(encoding="utf-8").strip())
+    assert month("verify", "2026-10").code == 0
+    report(place, "12-01 01:00", {"studio-kite": [*SEPTEMBER, *OCTOBER], "": [GAP]})
+    set_time(monkeypatch, "2026-12-02")
+    assert "Git signs with another key" in close("2026-11").err
+
+
+def test_a_silent_cluster_is_accepted_and_adjusted_later(
+    close: Run, month: Run, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report(place, "10-20 06:00", {"studio-kite": OCTOBER[:2], "": []})
+    assert "eu-1: observed until 2026-10-20T08:00:00+02:00" in month("close", "2026-10").err
+    assert close().code == 0
+    billed = read_ledger(place, "2026-10/closing.json")["totals"]["studio-kite"]
+    report(place, "12-01 01:00", {"studio-kite": OCTOBER, "": [GAP]})
+    set_time(monkeypatch, "2026-12-02")
+    assert close("2026-11").code == 0
+    lines = read_ledger(place, "2026-11/invoices/studio-kite.json")["lines"]
+    adjusted = sum(Decimal(line["amount"]) for line in lines if line["adjusts"] == "2026-10")
+    assert (adjusted, Decimal(billed) + adjusted) == (Decimal("114.00") - Decimal(billed), Decimal("114.00"))
+    assert month("verify", "2026-11").code == 0
+
+
+def test_a_status_that_went_back_credits_nothing(close: Run, place: Place, allot: Allot) -> None:
+    before = git(place.remote, "rev-parse", f"{status_branch(EU)}^")
+    assert close().code == 0
+    for ref in (status_branch(EU), reported_ref(EU)):
+        git(place.remote, "update-ref", ref, before)
+    report(place, "12-01 01:00", {"studio-kite": SEPTEMBER, "": []})
+    result = allot("bill", "--month", "2026-11", "-o", "json", "--repo", place.root)
+    assert "eu-1: the adjustments of 2026-10 are left out, because its status branch doesn't continue" in result.err
+    assert [
+        line for invoice in json.loads(result.out)["invoices"] for line in invoice["lines"] if line["adjusts"]
+    ] == []
+
+
+def test_an_invoice_of_adjustments_alone_has_the_budget(close: Run, place: Place, allot: Allot) -> None:
+    assert close().code == 0
+    runs = [run("ada-a", "10-02 06:00", "10-02 10:00"), run("ada-b", "10-02 12:00", "10-02 16:00")]
+    report(place, "12-01 01:00", {"studio-kite": [*SEPTEMBER, *OCTOBER], "solo-ada": runs, "": [GAP]})
+    output = json.loads(allot("bill", "--month", "2026-11", "-o", "json", "--repo", place.root).out)
+    ada = next(invoice for invoice in output["invoices"] if invoice["tenant"] == "solo-ada")
+    assert (ada["total"], ada["budget"], [line["adjusts"] for line in ada["lines"]]) == (0.84, 300, ["2026-10"])
+
+
+def test_the_bill_of_a_closed_month_is_the_closed_bill(close: Run, place: Place, allot: Allot) -> None:
+    before = json.loads(allot("bill", "--month", "2026-10", "-o", "json", "--repo", place.root).out)
+    assert close().code == 0
+    edit(place.root, "platform/platform.yaml", "    timeZone:", "    unknown: Billed\n    timeZone:")
+    place.merge()
+    after = json.loads(allot("bill", "--month", "2026-10", "-o", "json", "--repo", place.root).out)
+    assert after["invoices"] == before["invoices"]
+    assert after["closedIn"] == git(place.remote, "rev-parse", LEDGER)
+    assert allot("bill", "--month", "2026-10", "--repo", place.root).out.startswith("Invoices for 2026-10, closed (")
+    unknown = allot("bill", "studio-kit", "--month", "2026-10", "--repo", place.root)
+    assert "no tenant is named 'studio-kit'" in unknown.err

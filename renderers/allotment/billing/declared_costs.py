@@ -31,10 +31,14 @@ class DeclaredCost(NamedTuple):
 
 
 class TenantMonth(NamedTuple):
-    """The monthly cost of a tenant's declarations, and the forecast of the current month; None without a usage record."""
+    """The monthly cost of a tenant's declarations, and the forecast of the current month; None without a usage record.
+
+    `notes` say which usage so far the forecast lacks.
+    """
 
     spending: TenantSpending
     forecast: MonthForecast | None
+    notes: tuple[str, ...] = ()
 
 
 class DeclaredCosts(NamedTuple):

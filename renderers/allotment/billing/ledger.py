@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
 from allotment.billing.invoices import Invoice, InvoiceLine, LineKey
 from allotment.billing.monthly_bill import MonthlyBill
-from allotment.billing.periods import format_moment
+from allotment.billing.periods import format_moment, month_period, parse_moment
 from allotment.billing.usage_totals import Share
 
 LEDGER_FORMAT = 1
 CLOSING = "closing.json"
+_COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+_MAX_AMOUNT = Decimal(10) ** 15
 
 
 class InvalidLedger(Exception):
@@ -146,28 +150,65 @@ def close_month(bill: MonthlyBill) -> ClosedMonth:
     return ClosedMonth(closing, invoices)
 
 
+def invoice_path(tenant: str) -> str:
+    """Return the path of a tenant's invoice in the folder of a month."""
+    return f"invoices/{tenant}.json"
+
+
 def dump_month(month: ClosedMonth) -> dict[str, bytes]:
-    """Return the files of a closed month by their names."""
-    files = {f"{tenant}.json": _dump(invoice) for tenant, invoice in month.invoices.items()}
-    return {CLOSING: _dump(month.closing), **{f"invoices/{name}": data for name, data in files.items()}}
+    """Return the files of a closed month by their paths in its folder."""
+    invoices = {invoice_path(tenant): _dump(invoice) for tenant, invoice in month.invoices.items()}
+    return {CLOSING: _dump(month.closing), **invoices}
 
 
 def parse_month(files: Mapping[str, bytes]) -> ClosedMonth:
-    """Return the closed month of files by their names. Raises InvalidLedger."""
+    """Return the closed month of files by their paths. Raises InvalidLedger."""
     try:
         closing = msgspec.json.decode(files[CLOSING], type=Closing)
-        invoices = {
-            path.removeprefix("invoices/").removesuffix(".json"): msgspec.json.decode(data, type=LedgerInvoice)
-            for path, data in files.items()
-            if path != CLOSING
-        }
+        invoices = [msgspec.json.decode(data, type=LedgerInvoice) for path, data in files.items() if path != CLOSING]
+        _check_closing(closing)
+        for invoice in invoices:
+            _check_amounts(invoice.total, *(part for line in invoice.lines for part in _list_amounts(line)))
     except KeyError:
         raise InvalidLedger(f"{CLOSING} is missing") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, OSError) as error:
         raise InvalidLedger(str(error)) from None
-    if {closing.format, *(invoice.format for invoice in invoices.values())} != {LEDGER_FORMAT}:
+    if {closing.format, *(invoice.format for invoice in invoices)} != {LEDGER_FORMAT}:
         raise InvalidLedger(f"its format is not {LEDGER_FORMAT}")
-    return ClosedMonth(closing, invoices)
+    if {invoice_path(invoice.tenant) for invoice in invoices} != files.keys() - {CLOSING}:
+        raise InvalidLedger("an invoice names another tenant than its file")
+    if {invoice.month for invoice in invoices} - {closing.month}:
+        raise InvalidLedger("an invoice is of another month")
+    return ClosedMonth(closing, {invoice.tenant: invoice for invoice in invoices})
+
+
+def _check_closing(closing: Closing) -> None:
+    """Raise ValueError if a month, time zone, time, commit or amount of a closing is none."""
+    try:
+        zone = ZoneInfo(closing.time_zone)
+    except ZoneInfoNotFoundError:
+        raise ValueError(f"no time zone is named {closing.time_zone!r}") from None
+    month_period(closing.month, zone)
+    for cluster in closing.clusters:
+        parse_moment(cluster.recorded_since)
+        parse_moment(cluster.observed_until)
+    for commit in (closing.commit, *(cluster.commit for cluster in closing.clusters)):
+        if not _COMMIT.fullmatch(commit):
+            raise ValueError(f"{commit!r} is no commit")
+    _check_amounts(closing.total, closing.unknown_total, *closing.totals.values())
+
+
+def _list_amounts(line: LedgerLine) -> Iterator[Decimal]:
+    yield from (line.amount, line.unknown_amount)
+    if line.key.price is not None:
+        yield line.key.price
+
+
+def _check_amounts(*amounts: Decimal) -> None:
+    """Raise ValueError if an amount of money is not finite or too large."""
+    for amount in amounts:
+        if not amount.is_finite() or not -_MAX_AMOUNT < amount < _MAX_AMOUNT:
+            raise ValueError(f"{amount} is no amount of money")
 
 
 def read_key(key: LedgerKey) -> LineKey:

@@ -29,13 +29,9 @@ class MonthlyBill(NamedTuple):
     closed_in: str = ""
 
     def with_adjustments(self, adjustments: Mapping[str, Sequence[InvoiceLine]]) -> MonthlyBill:
-        """Return the bill with adjustments of closed months, by tenant. A tenant without usage gets an invoice for them."""
-        by_tenant = {invoice.tenant: invoice for invoice in self.invoices}
-        invoices = tuple(
-            add_adjustments(by_tenant.get(tenant, Invoice(tenant, (), None)), adjustments.get(tenant, ()))
-            for tenant in sorted(by_tenant.keys() | adjustments.keys())
-        )
-        return self._replace(invoices=invoices)
+        """Return the bill with adjustments of closed months, by tenant. Each tenant must have an invoice."""
+        invoices = (add_adjustments(invoice, adjustments.get(invoice.tenant, ())) for invoice in self.invoices)
+        return self._replace(invoices=tuple(invoices))
 
     def of_tenant(self, tenant: str | None) -> MonthlyBill:
         """Return the bill with the invoice of a tenant alone; with None, the same bill."""
@@ -51,10 +47,12 @@ class MonthlyBill(NamedTuple):
 
     @property
     def is_final(self) -> bool:
-        """Whether the record covers the end of the month, and each line has a price.
+        """Whether the month is closed, or the record covers its end and each line has a price.
 
         A cluster that has never been reported doesn't count, but at least one cluster must have a record.
         """
+        if self.closed_in:
+            return True
         records = [record for record in self.clusters if record.commit or record.problems]
         has_prices = not any(invoice.unpriced_lines for invoice in self.invoices)
         return has_prices and bool(records) and all(record.covers_end(self.period) for record in records)

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 HOUR_SECONDS = 3600
-_MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
+_MONTH = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])")
 FIRST_YEAR, LAST_YEAR = 1971, 9998  # every time zone can represent all times of these years
 
 

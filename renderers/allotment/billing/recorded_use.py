@@ -13,6 +13,7 @@ from allotment.observed.status import UsageInterval
 
 USED_KINDS = frozenset({INSTANCE.kind.name, STORAGE.kind.name, SNAPSHOT.kind.name})
 MAX_SIZE = 1 << 60  # bytes: a larger size in a status is no size
+MAX_UNITS = 1 << 30  # a stock in a status has at most this many units
 
 
 class Use(NamedTuple):
@@ -45,11 +46,28 @@ class Use(NamedTuple):
         return 1 if self.kind == INSTANCE.kind.name else self.size
 
 
+class StockTime(NamedTuple):
+    """The time in which a stock had units of a GPUSpec, certain from `start` until `certain_end`.
+
+    `tenant` is the tenant that the stock is reserved for; empty for a shared stock.
+    """
+
+    cluster: str
+    name: str
+    uid: str
+    tenant: str
+    gpu_spec: str
+    units: int
+    start: int
+    certain_end: int
+
+
 class ClusterRecord(NamedTuple):
     """The record of a cluster's status branch.
 
     - `observed_until` is the time of the last observation, and `recorded_since` that of the first; None if there is none.
     - `is_signed` says that the cluster declares the key of its reporter, so that nobody else can write the record.
+    - `is_declared` is false if the cluster has a status branch, but no declaration. Then nothing is read.
     - `problems` are the reasons why a part of the record can't be read.
     - `gaps` are the times in which nobody observed the cluster.
     """
@@ -61,12 +79,20 @@ class ClusterRecord(NamedTuple):
     commit: str
     problems: tuple[str, ...]
     gaps: tuple[tuple[int, int], ...]
+    is_declared: bool = True
 
     @staticmethod
-    def without_record(cluster: str, problem: str) -> ClusterRecord:
-        """Return the record of a cluster from which nothing is read, with the reason."""
+    def of_undeclared(cluster: str, problem: str) -> ClusterRecord:
+        """Return the record of a cluster without a declaration, with the reason why nothing is read."""
         return ClusterRecord(
-            cluster, observed_until=None, recorded_since=None, is_signed=False, commit="", problems=(problem,), gaps=()
+            cluster,
+            observed_until=None,
+            recorded_since=None,
+            is_signed=False,
+            commit="",
+            problems=(problem,),
+            gaps=(),
+            is_declared=False,
         )
 
     def with_problem(self, problem: str) -> ClusterRecord:
@@ -89,11 +115,15 @@ class ClusterRecord(NamedTuple):
 
 
 class UsageRecord(NamedTuple):
-    """The record of all clusters, the uses of tenants, in the order of cluster, tenant and start, and the recorded tenants."""
+    """The record of all clusters, the uses of tenants, in the order of cluster, tenant and start, and the recorded tenants.
+
+    `stocks` are the times of stocks, in the order of cluster, name and start.
+    """
 
     clusters: tuple[ClusterRecord, ...]
     uses: tuple[Use, ...]
     tenants: frozenset[str]
+    stocks: tuple[StockTime, ...] = ()
 
 
 def read_interval(interval: UsageInterval, cluster: str, tenant: str, observed_until: int, commit: str) -> Use:
@@ -121,6 +151,34 @@ def read_interval(interval: UsageInterval, cluster: str, tenant: str, observed_u
         is_open=not interval.end_time,
         commit=commit,
     )
+
+
+def read_stock(interval: UsageInterval, cluster: str, observed_until: int) -> StockTime:
+    """Return the time of a stock that an interval of a status records."""
+    start = parse_moment(interval.start_time)
+    end = parse_moment(interval.last_observed_at or interval.end_time) if interval.end_time else observed_until
+    return StockTime(
+        cluster=cluster,
+        name=interval.name,
+        uid=interval.uid,
+        tenant=interval.tenant,
+        gpu_spec=interval.gpu_spec,
+        units=min(max(0, interval.units), MAX_UNITS),
+        start=start,
+        certain_end=max(start, end),
+    )
+
+
+def drop_stock_overlaps(stocks: Iterable[StockTime]) -> list[StockTime]:
+    """Return stock times in which no stock has two numbers of units at a time, sorted by name and start."""
+    result: list[StockTime] = []
+    until: dict[str, int] = {}
+    for stock in sorted(set(stocks), key=lambda stock: (stock.name, stock.start, -stock.certain_end)):
+        start = max(stock.start, until.get(stock.name, 0))
+        if start < stock.certain_end:
+            result.append(stock._replace(start=start))
+            until[stock.name] = stock.certain_end
+    return result
 
 
 def drop_overlaps(uses: Iterable[Use]) -> list[Use]:

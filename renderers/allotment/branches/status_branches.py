@@ -8,18 +8,22 @@ are trusted.
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from allotment.adapters.git.remote import Remote, tracking_ref
 from allotment.adapters.git.repository import MAX_READ_BYTES, Repository
 from allotment.branches.branch import Branch
+from allotment.declared.values import NAME_PATTERN
 from allotment.manifests.names import status_branch
 from allotment.problems import OperationRefused
 
 SUMMARY, CLUSTER, CAPACITY = "summary.md", "stocks.yaml", "capacity.yaml"
 _TENANTS_FOLDER, _USAGE_FOLDER = "tenants/", "usage/"
 _CAPACITY_USAGE = "capacity.jsonl"
+_NAME = re.compile(NAME_PATTERN.strip("^$"))
 
 
 def reported_ref(cluster: str) -> str:
@@ -50,9 +54,12 @@ def usage_owner(path: str) -> str | None:
 
 
 def _name_between(folder: str, path: str, ending: str) -> str | None:
-    """Return the name of a file in a folder without its ending; None if the file has another place, ending or no name."""
+    """Return the name of a file in a folder without its ending; None if the file has another place or ending.
+
+    Any writer of an unsigned branch can choose a name. A name that no tenant can have counts as no name.
+    """
     name = path.removeprefix(folder).removesuffix(ending)
-    return name if name and "/" not in name and path == f"{folder}{name}{ending}" else None
+    return name if _NAME.fullmatch(name) and path == f"{folder}{name}{ending}" else None
 
 
 class StatusBranch(NamedTuple):
@@ -94,17 +101,28 @@ def read_fetched_status_branches(
     """
     states: dict[str, list[StatusBranch]] = {}
     for cluster, key in clusters.items():
-        states[cluster] = []
-        branch = status_branch(cluster)
-        fetched = branch.replace("refs/heads/", "refs/remotes/origin/", 1)
-        refs = (tracking_ref(branch), tracking_ref(reported_ref(cluster)), fetched)
-        commits = dict.fromkeys(map(repository.objects.resolve_commit, refs))
-        for commit in filter(None, commits):
-            tips = {status_branch(cluster): commit, reported_ref(cluster): commit}
-            state = _check_status_branch(repository, cluster, key, tips)
-            if not state.distrust_reason:
-                states[cluster].append(state)
+        checked = [
+            _check_commit(repository, cluster, key, each) for each in list_fetched_commits(repository, cluster, key)
+        ]
+        states[cluster] = [state for state in checked if not state.distrust_reason]
     return states
+
+
+def list_fetched_commits(repository: Repository, cluster: str, key: str | None) -> list[str]:
+    """Return the commits of a cluster's status branch that earlier fetches left in the clone.
+
+    If the cluster declares a key, only commits with its signature count.
+    """
+    branch = status_branch(cluster)
+    fetched = branch.replace("refs/heads/", "refs/remotes/origin/", 1)
+    refs = (tracking_ref(branch), tracking_ref(reported_ref(cluster)), fetched)
+    commits = dict.fromkeys(filter(None, map(repository.objects.resolve_commit, refs)))
+    trusted = []
+    for commit in commits:
+        with contextlib.suppress(OperationRefused):
+            if key is None or repository.is_signed_by(commit, key):
+                trusted.append(commit)
+    return trusted
 
 
 def read_status_branches_at(
@@ -112,11 +130,15 @@ def read_status_branches_at(
 ) -> dict[str, StatusBranch]:
     """Return the states of clusters' status branches at commits in the clone, by cluster. This function fetches nothing."""
     return {
-        cluster: _check_status_branch(
-            repository, cluster, keys.get(cluster), {status_branch(cluster): commit, reported_ref(cluster): commit}
-        )
-        for cluster, commit in commits.items()
+        cluster: _check_commit(repository, cluster, keys.get(cluster), commit) for cluster, commit in commits.items()
     }
+
+
+def _check_commit(repository: Repository, cluster: str, key: str | None, commit: str) -> StatusBranch:
+    """Return the state of a status branch with this commit as its tip."""
+    return _check_status_branch(
+        repository, cluster, key, {status_branch(cluster): commit, reported_ref(cluster): commit}
+    )
 
 
 def list_reported_clusters(remote: Remote) -> list[str]:

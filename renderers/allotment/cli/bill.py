@@ -12,6 +12,7 @@ from allotment.cli.billing_options import (
     Dimension,
     Month,
     billing_output_option,
+    check_tenant,
     open_source,
     print_record_notes,
     read_tenant_record,
@@ -24,6 +25,8 @@ from allotment.problems import OperationRefused, escape_unprintable
 if TYPE_CHECKING:
     from allotment.billing.invoices import Invoice
     from allotment.billing.monthly_bill import MonthlyBill
+    from allotment.services.billing.billing_source import BillingSource
+    from allotment.services.billing.ledger_branch import LedgerBranch
 
 
 @click.command()
@@ -77,7 +80,8 @@ def command(
       allot bill studio-kite --month 2026-11 --explain 2
       allot bill studio-kite --month 2026-11 -o html > invoice.html
     """
-    from allotment.services.billing.closed_bill import compute_open_bill, fetch_ledger, recompute_month
+    from allotment.services.billing.closed_bill import compute_open_bill, fetch_ledger
+    from allotment.services.billing.ledger_check import require_sound_ledger
 
     if explained is not None and tenant is None:
         raise click.UsageError("--explain needs a tenant: each invoice has its own lines")
@@ -90,9 +94,12 @@ def command(
     if month > f"{datetime.datetime.now(source.zone):%Y-%m}":
         raise OperationRefused(f"the month {month} has not begun")
     ledger = fetch_ledger(source)
+    require_sound_ledger(source, ledger)
     if month in ledger.months:
-        bill = recompute_month(source.clone.root, ledger, month).of_tenant(tenant)
-        notes: tuple[str, ...] = ()
+        bill = _recompute(source, ledger, month)
+        if tenant is not None:
+            check_tenant(source, tenant, frozenset(invoice.tenant for invoice in bill.invoices))
+        bill, notes = bill.of_tenant(tenant), tuple[str, ...]()
     else:
         bill, notes = compute_open_bill(source, ledger, month, tenant, read_tenant_record)
     if explained is not None:
@@ -109,6 +116,18 @@ def command(
     has_unpriced = [_print_unpriced(invoice) for invoice in bill.invoices]
     if has_problem or any(has_unpriced):
         raise click.exceptions.Exit(EXIT_WITH_WARNINGS)
+
+
+def _recompute(source: BillingSource, ledger: LedgerBranch, month: str) -> MonthlyBill:
+    """Return the bill of a closed month. Raises OperationRefused if it has other totals than the ledger."""
+    from allotment.services.billing.closed_bill import recompute_month
+
+    bill = recompute_month(source.clone.root, ledger, month)
+    if {invoice.tenant: invoice.total for invoice in bill.invoices} != ledger.read_closing(month).totals:
+        raise OperationRefused(
+            f"the closed month {month} has other totals in the ledger: `allot month verify {month}` shows the difference"
+        )
+    return bill
 
 
 def _check_dimensions(dimensions: tuple[str, ...], style: str, explained: int | None) -> None:

@@ -131,16 +131,23 @@ def read_tenant_record(source: BillingSource, tenant: str | None, since: int) ->
     from allotment.services.billing.billing_source import read_record
 
     record = read_record(source, tenant, since)
-    if tenant is not None and tenant not in record.tenants:
-        declared_tenants = set(source.declared.source.list_folders("tenants"))
-        if tenant not in declared_tenants:
-            from allotment.cli.status_options import suggest_name
-
-            raise OperationRefused(
-                f"no tenant is named {quote_value(tenant)}: no tenant with this name is declared or recorded"
-                f"{suggest_name(tenant, declared_tenants | record.tenants)}"
-            )
+    if tenant is not None:
+        check_tenant(source, tenant, record.tenants)
     return record
+
+
+def check_tenant(source: BillingSource, tenant: str, recorded: frozenset[str]) -> None:
+    """Raise OperationRefused if a tenant is neither declared nor one of the tenants with recorded usage."""
+    if tenant in recorded:
+        return
+    declared_tenants = set(source.declared.source.list_folders("tenants"))
+    if tenant not in declared_tenants:
+        from allotment.cli.status_options import suggest_name
+
+        raise OperationRefused(
+            f"no tenant is named {quote_value(tenant)}: no tenant with this name is declared or recorded"
+            f"{suggest_name(tenant, declared_tenants | recorded)}"
+        )
 
 
 def print_record_notes(records: tuple[ClusterRecord, ...], period: Period, zone: datetime.tzinfo) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,6 @@ from allotment.cli.options import EXIT_WITH_WARNINGS
 from allotment.problems import escape_unprintable
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from allotment.billing.declared_costs import DeclaredCosts
 
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 def command(*, tenant: str | None, dimensions: tuple[str, ...], style: str, repo: Path | None, url: str | None) -> None:
     """Show the cost of the declared resources in a month of 730 hours, and the forecast of the current month.
 
-    Without a tenant, each row is a tenant; with TENANT, each row is a running instance, a storage or a snapshot. The command reads
+    Without TENANT, each row is a tenant; with TENANT, each row is a running instance, a storage or a snapshot. The command reads
     the merged declarations, and takes the prices of today. `allot plan` shows the cost of a change.
 
     The forecast of the month is the cost of the recorded usage so far, and the cost of the declared resources until the end of
@@ -105,12 +104,15 @@ def _print(costs: DeclaredCosts, tenant: str | None, dimensions: tuple[str, ...]
         from allotment.reports.csv_text import format_csv
 
         leading = {"asOf": str(costs.day), "currency": costs.currency}
-        rows = map(outputs.resource_cost_output, costs.resources)
-        text = (
-            format_csv(AmountOutput, amounts, dimensions, leading=leading)
-            if dimensions
-            else format_csv(outputs.ResourceCostOutput, rows, leading=leading)
-        )
+        if dimensions:
+            text = format_csv(AmountOutput, amounts, dimensions, leading=leading)
+        elif tenant is not None:
+            text = format_csv(
+                outputs.ResourceCostOutput, map(outputs.resource_cost_output, costs.resources), leading=leading
+            )
+        else:
+            rows = map(outputs.tenant_cost_output, costs.tenants)
+            text = format_csv(outputs.TenantCostOutput, rows, leading={"month": costs.month, **leading})
         click.echo(text, nl=False)
         return
     from allotment.reports.outputs import as_json
@@ -137,9 +139,15 @@ def _print_table(
     else:
         print_table(costs.tenants, tenant_columns(costs.currency, costs.month), wide=False)
     total = total_cost(each.spending for each in costs.tenants)
-    if not dimensions and total is not None:
-        click.echo(f"Total {format_money(total)} {costs.currency} a month of 730 hours")
-    if tenant is not None and (forecast := costs.tenants[0].forecast):
+    if total is not None:
+        forecasts = [each.forecast.after for each in costs.tenants if each.forecast is not None]
+        ahead = (
+            f", forecast {format_money(sum(forecasts, Decimal(0)))} for {costs.month}"
+            if forecasts and tenant is None
+            else ""
+        )
+        click.echo(f"Total {format_money(total)} {costs.currency} a month of 730 hours{'' if dimensions else ahead}")
+    if tenant is not None and not dimensions and (forecast := costs.tenants[0].forecast):
         click.echo(describe_forecast(forecast, costs.currency))
 
 
@@ -148,7 +156,7 @@ def _print_warnings(costs: DeclaredCosts) -> None:
     from allotment.reports.cost_columns import describe_gaps, describe_near_budget
 
     for each in costs.tenants:
-        notes = describe_gaps(each.spending)
+        notes = describe_gaps(each)
         if each.forecast is not None and (warning := describe_near_budget(each.forecast)):
             notes.append(warning)
         for note in notes:

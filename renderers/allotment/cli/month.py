@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from allotment.cli.billing_options import Month, open_source, record_options
-from allotment.cli.options import is_quiet, output_option
+from allotment.cli.options import output_option
 from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, escape_unprintable, pluralize
 
 if TYPE_CHECKING:
     from allotment.adapters.git.remote import Remote
+    from allotment.billing.monthly_bill import MonthlyBill
     from allotment.services.billing.billing_source import BillingSource
     from allotment.services.billing.month_closing import ClosingDraft
     from allotment.services.billing.month_verification import Verification
@@ -60,8 +61,8 @@ def close(
     """Write the invoices of a month and their evidence to the branch `ledger` of origin, and sign the tag `bill/MONTH`.
 
     The command refuses a month that has not ended, or of which something is unknown or unfinished: a cluster was not observed
-    until its end, a part of the record can't be read, or a use has no price. Time that nobody observed stays unknown:
-    --accept-unknown closes the month nevertheless. Months are closed in their order.
+    until its end, a part of the record can't be read, or a use has no price. --accept-unknown closes a month with time that
+    nobody observed. Months are closed in their order. The platform must declare the key of the tag, spec.billing.publicKey.
 
     A closed month never changes. If later knowledge changes its amounts, the next closing has the differences as adjustments.
 
@@ -84,11 +85,11 @@ def close(
     commit = None
     if not refusals and not dry_run:
         if signing_key is not None:
-            _check_key(source, source.clone.repository.sign_with(signing_key, keep=False))
+            source.clone.repository.sign_with(signing_key, keep=False)
         commit = write_month(source, origin, ledger, draft)
     _print_closing(draft, commit, style)
     if refusals:
-        accept = "" if draft.refusals else ": --accept-unknown closes it although this time stays unknown"
+        accept = "" if draft.refusals else ": --accept-unknown closes it nevertheless"
         click.echo(f"the month {month} can't be closed{accept}", err=True)
         raise click.exceptions.Exit(1)
 
@@ -101,8 +102,8 @@ def verify(*, month: str, style: str, repo: Path | None, url: str | None) -> Non
     """Compute a closed month again, and compare it with the ledger byte by byte.
 
     The command fetches the branch `ledger` and the tag `bill/MONTH` from origin. It reads the prices and the usage from the commits
-    that the closing names, so each clone, on each machine, has the same result. It also checks that the tag is signed with
-    spec.billing.publicKey of the platform, that the prices were merged, and that nobody changed the month later.
+    that the closing names, so each clone, on each machine, has the same result. It also checks that the tag is signed with the
+    spec.billing.publicKey that the platform declared then, that the prices were merged, and that nobody changed the month later.
 
     Exit status: 0 verified, 1 not verified.
 
@@ -114,9 +115,8 @@ def verify(*, month: str, style: str, repo: Path | None, url: str | None) -> Non
     from allotment.services.billing.closed_bill import fetch_ledger
     from allotment.services.billing.month_verification import verify_month
 
-    source, origin = _open_origin(repo, url)
-    ledger = fetch_ledger(source)
-    verification = verify_month(source, origin, ledger, month)
+    source, _ = _open_origin(repo, url)
+    verification = verify_month(source, fetch_ledger(source), month)
     _print_verification(verification, style)
     if not verification.is_verified:
         raise click.exceptions.Exit(1)
@@ -127,13 +127,6 @@ def _open_origin(repo: Path | None, url: str | None) -> tuple[BillingSource, Rem
     if not source.clone.has_origin:
         raise OperationRefused("the clone has no remote named origin, which has the ledger")
     return source, source.clone.remote("origin")
-
-
-def _check_key(source: BillingSource, public_key: str) -> None:
-    """Raise OperationRefused if the platform declares another key."""
-    declared = source.platform.spec.billing.public_key
-    if declared is not None and declared.split()[:2] != public_key.split()[:2]:
-        raise OperationRefused("--signing-key is not the private key of spec.billing.publicKey of the platform")
 
 
 def _print_closing(draft: ClosingDraft, commit: str | None, style: str) -> None:
@@ -161,7 +154,7 @@ def _print_closing(draft: ClosingDraft, commit: str | None, style: str) -> None:
     from allotment.cli.list_options import print_table
     from allotment.reports.invoice_columns import invoice_columns
 
-    for text in (*draft.refusals, *draft.unknowns, *draft.notes):
+    for text in (*draft.refusals, *draft.unknowns, *draft.notes, *_list_unsigned(bill)):
         click.echo(escape_unprintable(text, 1000), err=True)
     print_table(bill.invoices, invoice_columns(bill.currency), wide=False)
     total = f"{format_money(bill.total)} {bill.currency}"
@@ -169,6 +162,14 @@ def _print_closing(draft: ClosingDraft, commit: str | None, style: str) -> None:
         click.echo(f"Total {total}; {bill.month} is not closed")
     else:
         click.echo(f"Total {total}; closed {bill.month} with commit {commit[:12]} and tag {tag_name(bill.month)}")
+
+
+def _list_unsigned(bill: MonthlyBill) -> list[str]:
+    return [
+        f"{record.cluster}: the status is not signed, so everyone with write access to its branch can write the usage"
+        for record in bill.clusters
+        if record.commit and not record.is_signed
+    ]
 
 
 def _print_verification(verification: Verification, style: str) -> None:
@@ -199,5 +200,3 @@ def _print_verification(verification: Verification, style: str) -> None:
     if verification.is_verified:
         files = pluralize(verification.file_count, "file")
         click.echo(f"{closing.month} is verified: {files}, {closing.total} {closing.currency}")
-    if verification.is_signed is None and not is_quiet():
-        click.echo("the signature was not checked: the platform declares no spec.billing.publicKey", err=True)

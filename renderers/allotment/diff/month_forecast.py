@@ -15,9 +15,9 @@ class MonthForecast(Part, frozen=True, kw_only=True):
     - `so_far` is the cost of the recorded usage. A use that continued at the last observation counts until now.
     - `before` and `after` are the forecasts for the whole month, without and with the change: the cost so far, and the cost of
       the declared resources until the end of the month.
-    - `observed_until` is the time until which all clusters were observed, in UTC.
-    - `budget` is the budget per month after the change; None if there is none. `is_denied` says whether the tariff plan refuses
-      a change that raises the forecast above the budget.
+    - `observed_until` is the time until which all clusters with a record were observed, in UTC.
+    - `budget_before` and `budget` are the budgets per month without and with the change; None if there is none. `is_denied`
+      says whether the tariff plan refuses a change that exceeds the budget.
     """
 
     tenant: str
@@ -26,6 +26,7 @@ class MonthForecast(Part, frozen=True, kw_only=True):
     before: Decimal
     after: Decimal
     observed_until: str
+    budget_before: Decimal | None
     budget: Decimal | None
     is_denied: bool
 
@@ -46,5 +47,9 @@ class MonthForecast(Part, frozen=True, kw_only=True):
 
     @property
     def is_refused(self) -> bool:
-        """Whether the change raises the forecast above a budget that refuses it."""
-        return self.is_over_budget and self.is_denied and self.after > self.before
+        """Whether the change causes or increases an excess over a budget that refuses it."""
+        excesses = [
+            max(cost - budget, Decimal(0)) if budget is not None else Decimal(0)
+            for cost, budget in ((self.before, self.budget_before), (self.after, self.budget))
+        ]
+        return self.is_denied and excesses[1] > excesses[0]

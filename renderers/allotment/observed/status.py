@@ -31,6 +31,7 @@ TIME_FIELDS = frozenset(
     }
 )
 GAP = "Gap"  # the kind of an interval in which nobody observed the cluster
+STOCK = "Stock"  # the kind of an interval of a stock
 # Half of a character; a status has characters beyond U+FFFF as they are. An escaped backslash before the u is no escape.
 _SURROGATE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F]")
 _FIRST_YEAR, _LAST_YEAR = 1971, 9998  # every time zone can represent all times of these years

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.observed.objects import BucketClaim, Deployment, Node, Pod, VolumeClaim, VolumeSnapshot
-from allotment.observed.status import CapacityUsage, UsageInterval, parse_time
+from allotment.observed.status import STOCK, CapacityUsage, UsageInterval, parse_time
 from allotment.observed.tenants import TenantObjects
 
 STUCK_SECONDS = 300
@@ -63,7 +63,7 @@ def derive_capacity_usage(
     sorted_placeholders = sorted(placeholders, key=lambda each: each.stock)
     observed = [
         UsageInterval(
-            "Stock", each.stock, each.uid, now, gpu_spec=each.gpu_spec, units=each.units, tenant=each.reserved_for
+            STOCK, each.stock, each.uid, now, gpu_spec=each.gpu_spec, units=each.units, tenant=each.reserved_for
         )
         for each in sorted_placeholders
         if each.stock

@@ -12,7 +12,6 @@ from allotment.diff.month_forecast import MonthForecast
 from allotment.problems import pluralize
 from allotment.reports.invoice_texts import KIND_NAMES
 from allotment.reports.list_table import ListColumn
-from allotment.rules.spending import TenantSpending
 
 
 def resource_columns(currency: str) -> list[ListColumn[DeclaredCost]]:
@@ -47,13 +46,13 @@ def tenant_columns(currency: str, month: str) -> list[ListColumn[TenantMonth]]:
             "budget", lambda each: _format_money(each.spending.budget.per_month if each.spending.budget else None)
         ),
         ListColumn("used", lambda each: _format_percent(each.forecast), style=lambda each: _style(each.forecast)),
-        ListColumn("note", lambda each: "; ".join(describe_gaps(each.spending)), long=True),
+        ListColumn("note", lambda each: "; ".join(describe_gaps(each)), long=True),
     ]
 
 
-def describe_gaps(spending: TenantSpending) -> list[str]:
-    """Return notes about the resources that the cost of a tenant leaves out."""
-    notes = []
+def describe_gaps(each: TenantMonth) -> list[str]:
+    """Return notes about the resources and the usage that the costs of a tenant leave out."""
+    spending, notes = each.spending, list(each.notes)
     if spending.invalid_files:
         notes.append(f"without {pluralize(spending.invalid_files, 'file')} that can't be read or names an unknown spec")
     if spending.unpriced_resources:

@@ -26,7 +26,7 @@ def format_csv(
     """Return the parts as CSV (RFC 4180, with \\n): a column for each field, with its JSON name.
 
     The field `group` becomes a column for each name in `groups`. Another field that maps names to values becomes a column
-    with `name=value` texts. The fields in `left_out` have no column. The columns `leading` come first, with the same value in each
+    with `name=value` texts, and a field with several texts joins them with semicolons. The fields in `left_out` have no column. The columns `leading` come first, with the same value in each
     row. The first line has the names of the columns. A spreadsheet doesn't take a cell for a formula.
     """
     groups, left_out = list(groups), set(left_out)
@@ -53,5 +53,7 @@ def _format_cell(value: Any) -> str:
         return f"{value:f}"
     if isinstance(value, Mapping):
         value = ";".join(f"{key}={item}" for key, item in sorted(value.items()))
+    elif isinstance(value, tuple):
+        value = "; ".join(map(str, value))
     text = escape_unprintable(str(value), 1000)
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) and text != "-" else text

@@ -312,6 +312,8 @@ class Repository:
             signers.write(f'reporter namespaces="git" {key}\n')
             signers.flush()
             settings = [f"gpg.ssh.allowedSignersFile={signers.name}", "gpg.format=ssh", "gpg.minTrustLevel=fully"]
+            # Git chooses the program by the signature. No key of another format is declared, so other programs must fail.
+            settings += [f"gpg.{name}program=false" for name in ("", "openpgp.", "x509.")]
             return self.git.run(command, object_id, settings=settings).exit_code == 0
 
     def has_commits(self) -> bool:

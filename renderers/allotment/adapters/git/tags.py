@@ -1,4 +1,4 @@
-"""Writes and verifies signed tags."""
+"""Writes signed tags."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ def write_signed_tag(repository: Repository, name: str, commit: str, message: st
     options = ("--sign", "--force", "--message", message, "--end-of-options")
     ended = repository.git.run("tag", *options, name, commit, settings=(*QUIET_SETTINGS, *repository.signing))
     if ended.exit_code:
-        raise OperationRefused(f"Git couldn't sign the tag {name}: {ended.stderr[-_MAX_OUTPUT:].strip()}")
+        reason = ended.stderr[-_MAX_OUTPUT:].strip()
+        raise OperationRefused(
+            f"Git couldn't sign the tag {name}: name a key with --signing-key, or set user.signingKey with git config: {reason}"
+        )
     return repository.git.run_text("rev_parse", f"refs/tags/{name}")
 
 

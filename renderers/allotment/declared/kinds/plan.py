@@ -42,8 +42,8 @@ class Budget(StrictModel):
     per_month: Money = Field(description="In the platform's currency, quoted.")
     enforcement: Literal["Deny", "Warn"] = Field(
         default="Deny",
-        description="Deny: a cost above the budget is an error, and so is a change that raises the forecast of the current month above it."
-        " Warn: both are warnings.",
+        description="Deny: a cost above the budget is an error, and so is a change with which the current month exceeds it."
+        " Warn: a plan only shows the excess.",
     )
 
 

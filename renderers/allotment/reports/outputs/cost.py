@@ -41,7 +41,7 @@ class TenantCostOutput(Part, frozen=True, kw_only=True):
     `perMonth` is the cost of its declared resources for 730 hours; it is null if none of them has a price yet. `soFar` is the
     cost of the recorded usage of the month until now, and `forecast` adds the declared resources until the end of the month. Both
     are null if no usage is recorded. `usedPercent` is `forecast` in percent of the budget, rounded down. The cost leaves out
-    `invalidFiles` and `unpricedResources`.
+    `invalidFiles` and `unpricedResources`. `notes` name clusters without known usage so far.
     """
 
     tenant: str
@@ -53,6 +53,7 @@ class TenantCostOutput(Part, frozen=True, kw_only=True):
     used_percent: int | None
     invalid_files: int
     unpriced_resources: int
+    notes: tuple[str, ...]
 
 
 class CostOutput(Output, frozen=True, kw_only=True, tag="CostOutput"):
@@ -102,6 +103,7 @@ def tenant_cost_output(each: TenantMonth) -> TenantCostOutput:
         used_percent=forecast.percent if forecast else None,
         invalid_files=spending.invalid_files,
         unpriced_resources=spending.unpriced_resources,
+        notes=each.notes,
     )
 
 

@@ -20,13 +20,13 @@ class DifferenceOutput(Part, frozen=True):
 class MonthVerifyOutput(Output, frozen=True, kw_only=True, tag="MonthVerifyOutput"):
     """The verification of a closed month.
 
-    `isVerified` says whether the month is as it was closed. `isSigned` says whether the declared key signed the tag; it is null if
-    the platform declares no key. `commit` is the commit of the ledger, and `fileCount` the number of compared files.
+    `isVerified` says whether the month is as it was closed. `isSigned` says whether the tag has the signature of the key that the
+    platform declared then. `commit` is the commit of the ledger, and `fileCount` the number of compared files.
     """
 
     month: str
     is_verified: bool
-    is_signed: bool | None
+    is_signed: bool
     commit: str
     total: Decimal
     currency: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 
 from allotment.adapters.git.commit_source import CommitSource
@@ -24,9 +24,16 @@ from allotment.services.check.catalog_check import check_catalog
 
 
 def compute_bill(
-    source: CommitSource, billing: Billing, zone: datetime.tzinfo, month: str, record: UsageRecord, tenant: str | None
+    source: CommitSource,
+    billing: Billing,
+    zone: datetime.tzinfo,
+    month: str,
+    record: UsageRecord,
+    tenant: str | None,
+    *,
+    adjusted_tenants: Collection[str] = (),
 ) -> MonthlyBill:
-    """Return the bill of a month. It has an invoice for each tenant with usage, or for `tenant` alone.
+    """Return the bill of a month. It has an invoice for each tenant with usage or in `adjusted_tenants`, or for `tenant` alone.
 
     `source` has the prices and the budgets. `record` has the usage of the month.
     """
@@ -36,7 +43,7 @@ def compute_bill(
     shares_by_tenant: dict[str, list[Share]] = defaultdict(list)
     for share in clip_uses(record.uses, period):
         shares_by_tenant[share.use.tenant].append(share)
-    tenants = sorted(shares_by_tenant) if tenant is None else [tenant]
+    tenants = sorted({*shares_by_tenant, *adjusted_tenants}) if tenant is None else [tenant]
     budgets = _read_budgets(source, catalog, tenants)
     bills_unknown = billing.unknown == "Billed"
     return MonthlyBill(

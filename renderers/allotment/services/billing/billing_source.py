@@ -61,7 +61,7 @@ def read_record(source: BillingSource, tenant: str | None, since: int) -> UsageR
                 for each in record.clusters
             ),
             *(
-                ClusterRecord.without_record(name, "it has a status branch, but is not declared: its usage is left out")
+                ClusterRecord.of_undeclared(name, "it has a status branch, but is not declared: its usage is left out")
                 for name in list_reported_clusters(remote)
                 if name not in keys
             ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -12,7 +12,7 @@ from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.repository import Repository
 from allotment.billing.adjustments import compute_adjustments
 from allotment.billing.invoices import InvoiceLine
-from allotment.billing.ledger import ClosedMonth, Closing
+from allotment.billing.ledger import ClosedCluster, ClosedMonth, Closing
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import month_period, next_month, parse_moment
 from allotment.billing.recorded_use import ClusterRecord, UsageRecord
@@ -39,7 +39,7 @@ def fetch_ledger(source: BillingSource) -> LedgerBranch:
     """Return the ledger at origin; an empty ledger if the clone has no origin. Raises OperationRefused if it doesn't answer."""
     clone = source.clone
     if not clone.has_origin:
-        return LedgerBranch.at(clone.repository, None)
+        return LedgerBranch(clone.repository, None, {}, {})
     return LedgerBranch.fetch(clone.repository, clone.remote(ORIGIN))
 
 
@@ -52,17 +52,28 @@ def compute_open_bill(
     the tenant, or of all tenants, since a time. Raises OperationRefused.
     """
     is_next = bool(ledger.months) and next_month(ledger.months[-1]) == month
-    earlier = list_adjustable_months(ledger, month) if is_next else []
+    earlier = list_adjustable_months(ledger, month, tenant) if is_next else []
     record = read(source, tenant, find_start(earlier, month_period(month, source.zone).start))
-    billing = source.platform.spec.billing
-    bill = compute_bill(source.declared.source, billing, source.zone, month, record, tenant)
     adjustments = compute_all_adjustments(source.clone.root, source.clone.repository, earlier, record, tenant)
+    bill = compute_bill(
+        source.declared.source,
+        source.platform.spec.billing,
+        source.zone,
+        month,
+        record,
+        tenant,
+        adjusted_tenants=adjustments.lines,
+    )
     return bill.with_adjustments(adjustments.lines), adjustments.notes
 
 
-def list_adjustable_months(ledger: LedgerBranch, before: str) -> list[ClosedMonth]:
-    """Return the closed months before a month for which adjustments are computed. Raises OperationRefused."""
-    return [ledger.read_month(name) for name in ledger.months if name < before][-MAX_ADJUSTED_MONTHS:]
+def list_adjustable_months(ledger: LedgerBranch, before: str, tenant: str | None = None) -> list[ClosedMonth]:
+    """Return the closed months before a month for which adjustments are computed, with the invoices of all tenants or of `tenant`.
+
+    Raises OperationRefused.
+    """
+    names = [name for name in ledger.months if name < before][-MAX_ADJUSTED_MONTHS:]
+    return [ledger.read_month(name, tenant) for name in names]
 
 
 def find_start(months: Sequence[ClosedMonth], start: int) -> int:
@@ -76,8 +87,8 @@ def compute_all_adjustments(
 ) -> Adjustments:
     """Return the adjustments of closed months by a record of usage, of all tenants or of one tenant.
 
-    Each month is computed with the prices and settings of the commit that it was closed with. A cluster counts only if the
-    record has all that the closing had.
+    Each month is computed with the prices and settings of the commit that it was closed with. A cluster counts only if its
+    record continues the record that the closing read.
     """
     lines: dict[str, list[InvoiceLine]] = defaultdict(list)
     notes: list[str] = []
@@ -86,10 +97,15 @@ def compute_all_adjustments(
         closing = closed.closing
         clusters = set(records)
         for each in closing.clusters:
-            if reason := _find_obstacle(records.get(each.cluster), each.recorded_since):
+            if reason := _find_obstacle(repository, records.get(each.cluster), each):
                 clusters.discard(each.cluster)
                 notes.append(f"{each.cluster}: the adjustments of {closing.month} are left out, because {reason}")
         bill = _compute_bill_at(root, repository, closing, record, tenant)
+        notes += [
+            f"{invoice.tenant}: the adjustments of {closing.month} leave out {line.key.name}, because it had no price"
+            for invoice in bill.invoices
+            for line in invoice.unpriced_lines
+        ]
         adjustments = compute_adjustments(closed, months[index + 1 :], bill.invoices, clusters, tenant)
         for owner, adjusted in adjustments.items():
             lines[owner] += adjusted
@@ -99,43 +115,50 @@ def compute_all_adjustments(
 def recompute_month(root: Path, ledger: LedgerBranch, month: str) -> MonthlyBill:
     """Return the bill of a closed month, computed again from the commits of its closing.
 
-    Raises OperationRefused if the month isn't closed, or if a commit or file is missing.
+    Raises OperationRefused if a commit or file is missing.
     """
-    commit = ledger.find_closing_commit(month)
-    if commit is None:
-        raise OperationRefused(f"the month {month} is not closed")
-    repository = ledger.repository
-    closing = LedgerBranch.at(repository, commit).read_month(month).closing
-    earlier = list_adjustable_months(LedgerBranch.at(repository, repository.parents(commit)[0]), month)
+    commit, repository = ledger.closings[month], ledger.repository
+    closing = ledger.read_closing(month)
+    parents = repository.parents(commit)
+    earlier = list_adjustable_months(LedgerBranch.at(repository, parents[0]), month) if parents else []
     start = find_start(earlier, month_period(month, ZoneInfo(closing.time_zone)).start)
     source = _open_source(root, repository, closing)
     commits = {each.cluster: each.commit for each in closing.clusters}
     record = read_record_at(repository, commits, read_reporter_keys(source), start)
-    bill = _compute_bill_at(root, repository, closing, record, None)
     adjustments = compute_all_adjustments(root, repository, earlier, record)
+    bill = _compute_bill_at(root, repository, closing, record, None, adjusted_tenants=adjustments.lines)
     return bill.with_adjustments(adjustments.lines)._replace(closed_in=commit)
 
 
-def _find_obstacle(record: ClusterRecord | None, recorded_since: str) -> str:
+def _find_obstacle(repository: Repository, record: ClusterRecord | None, closed: ClosedCluster) -> str:
     """Return the reason why a record of a cluster can't be compared with that of a closing; empty if there is none."""
     if record is None or not record.commit:
         return "its usage can't be read now"
     if record.problems:
         return record.problems[0]
-    if record.recorded_since is None or record.recorded_since > parse_moment(recorded_since):
+    if not (repository.has_object(closed.commit) and repository.is_ancestor(closed.commit, record.commit)):
+        return "its status branch doesn't continue the status of the closing"
+    if record.recorded_since is None or record.recorded_since > parse_moment(closed.recorded_since):
         return "its record begins later than at the closing"
     return ""
 
 
 def _compute_bill_at(
-    root: Path, repository: Repository, closing: Closing, record: UsageRecord, tenant: str | None
+    root: Path,
+    repository: Repository,
+    closing: Closing,
+    record: UsageRecord,
+    tenant: str | None,
+    *,
+    adjusted_tenants: Collection[str] = (),
 ) -> MonthlyBill:
     source = _open_source(root, repository, closing)
     platform = read_platform(source)
     if platform is None:
         raise OperationRefused(f"platform/platform.yaml of commit {closing.commit[:12]} can't be read")
-    zone = ZoneInfo(platform.spec.billing.time_zone)
-    return compute_bill(source, platform.spec.billing, zone, closing.month, record, tenant)
+    billing = platform.spec.billing
+    zone = ZoneInfo(billing.time_zone)
+    return compute_bill(source, billing, zone, closing.month, record, tenant, adjusted_tenants=adjusted_tenants)
 
 
 def _open_source(root: Path, repository: Repository, closing: Closing) -> CommitSource:

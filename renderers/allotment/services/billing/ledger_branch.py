@@ -7,18 +7,19 @@ month was computed from, so that the evidence stays as long as the ledger. The t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.git.commits import NULL_COMMIT, CommitMessage, write_commit
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.tags import delete_tag, write_signed_tag
-from allotment.billing.ledger import ClosedMonth, InvalidLedger, dump_month, parse_month
+from allotment.billing.ledger import CLOSING, ClosedMonth, Closing, InvalidLedger, dump_month, invoice_path, parse_month
 from allotment.problems import OperationRefused
 
 LEDGER_REF = "refs/heads/ledger"
-_MONTH_PATH = re.compile(r"([0-9]{4}-[0-9]{2})/(.+)")
+_MONTH_PATH = re.compile(r"([0-9]{4}-[0-9]{2})/")
+_TAG = re.compile(r"refs/tags/bill/([0-9]{4}-[0-9]{2})")
 _README = b"""# The ledger
 
 `allot month close` writes this branch: a folder for each closed month, with the closing and an invoice for each tenant. Each
@@ -39,83 +40,102 @@ def tag_ref(month: str) -> str:
 
 
 class LedgerBranch(NamedTuple):
-    """The ledger at a commit, which is None if no month is closed. `files` maps each path to its blob."""
+    """The ledger at a commit, which is None if no month is closed.
+
+    `closings` maps each month with a tag to the commit that the tag points at. `tags` maps it to the tag.
+    """
 
     repository: Repository
     commit: str | None
-    files: dict[str, str]
+    closings: Mapping[str, str]
+    tags: Mapping[str, str]
 
     @staticmethod
     def fetch(repository: Repository, remote: Remote) -> LedgerBranch:
         """Return the ledger at a remote. Raises OperationRefused if the remote doesn't answer."""
-        return LedgerBranch.at(repository, remote.fetch(LEDGER_REF, ours=True).get(LEDGER_REF))
+        names = {name: match[1] for name in remote.list_below(tag_ref("")) if (match := _TAG.fullmatch(name))}
+        refs = remote.fetch(LEDGER_REF, *names, ours=True)
+        tags = {month: refs[name] for name, month in names.items() if name in refs}
+        closings = {month: repository.peel_to_commit(tag) for month, tag in tags.items()}
+        return LedgerBranch(
+            repository, refs.get(LEDGER_REF), {month: commit for month, commit in closings.items() if commit}, tags
+        )
 
     @staticmethod
-    def at(repository: Repository, commit: str | None) -> LedgerBranch:
-        """Return the ledger at a commit."""
-        return LedgerBranch(repository, commit, dict(repository.listing(commit)) if commit else {})
+    def at(repository: Repository, commit: str) -> LedgerBranch:
+        """Return the ledger at a commit, with the months that it has there."""
+        branch = LedgerBranch(repository, commit, {}, {})
+        return branch._replace(closings=dict.fromkeys(branch.list_folders(), commit))
 
     @property
     def months(self) -> list[str]:
         """The closed months, sorted."""
-        return sorted({match[1] for path in self.files if (match := _MONTH_PATH.fullmatch(path))})
+        return sorted(self.closings)
 
-    def list_month_files(self, month: str) -> dict[str, str]:
-        """Return the blobs of the files of a closed month, by their names in the folder of the month."""
-        prefix = f"{month}/"
-        return {path.removeprefix(prefix): blob for path, blob in self.files.items() if path.startswith(prefix)}
+    def list_folders(self) -> list[str]:
+        """Return the months that have a folder at the tip of the ledger, sorted."""
+        if self.commit is None:
+            return []
+        return sorted({match[1] for path in self.repository.listing(self.commit) if (match := _MONTH_PATH.match(path))})
 
-    def read_month_files(self, month: str) -> dict[str, bytes]:
-        """Return the files of a closed month by their names in the folder of the month."""
-        blobs = self.list_month_files(month)
-        return dict(zip(blobs, self.repository.read_all(list(blobs.values())), strict=True))
+    def read_month_files(self, month: str, paths: Container[str] | None = None) -> dict[str, bytes]:
+        """Return the files of a closed month, as its closing wrote them, by their paths in the folder of the month.
 
-    def read_month(self, month: str) -> ClosedMonth:
-        """Return a closed month. Raises OperationRefused if its files can't be read."""
+        `paths` are the files to read, by default all. Raises OperationRefused if the folder is missing.
+        """
+        listing = self.repository.listing(self.closings[month], month)
+        blobs = {path.removeprefix(f"{month}/"): blob for path, blob in listing.items()}
+        names = [path for path in blobs if paths is None or path in paths]
+        return dict(zip(names, self.repository.read_all([blobs[path] for path in names]), strict=True))
+
+    def read_closing(self, month: str) -> Closing:
+        """Return the closing of a month without its invoices. Raises OperationRefused if it can't be read."""
+        return self.read_month(month, tenant="").closing
+
+    def read_month(self, month: str, tenant: str | None = None) -> ClosedMonth:
+        """Return a closed month with the invoices of all tenants, or of `tenant` alone.
+
+        Raises OperationRefused if its files can't be read.
+        """
         try:
-            closed = parse_month(self.read_month_files(month))
+            closed = parse_month(
+                self.read_month_files(month, None if tenant is None else (CLOSING, invoice_path(tenant)))
+            )
         except InvalidLedger as error:
             raise OperationRefused(f"the month {month} of the ledger can't be read: {error}") from None
         if closed.closing.month != month:
             raise OperationRefused(f"the folder {month} of the ledger has the month {closed.closing.month}")
         return closed
 
-    def find_closing_commit(self, month: str) -> str | None:
-        """Return the first commit that has a closed month; None if no commit has it."""
-        commit, closing = self.commit, None
-        while commit and month in LedgerBranch.at(self.repository, commit).months:
-            closing = commit
-            parents = self.repository.parents(commit)
-            commit = parents[0] if parents else None
-        return closing
 
-
-def write_closing(ledger: LedgerBranch, month: ClosedMonth, evidence: Sequence[str], author: bytes) -> tuple[str, str]:
+def write_closing(
+    ledger: LedgerBranch, month: ClosedMonth, evidence: Sequence[str], author: bytes, key: str
+) -> tuple[str, str]:
     """Write the commit of a closing and its signed tag into the repository, and return both.
 
-    `evidence` are the commits of the status branches. Raises OperationRefused if Git can't commit or sign.
+    `evidence` are the commits of the status branches. Raises OperationRefused if Git can't commit or sign, or if it signs with
+    another key than the public SSH key `key`.
     """
     repository, name = ledger.repository, month.closing.month
     previous = ledger.commit or write_commit(
         repository, [], {"README.md": _README}, CommitMessage("Begin the ledger\n", author), base=NULL_COMMIT
     )
-    total = f"{month.closing.total} {month.closing.currency}"
-    message = f"Close {name}: {total}\n"
+    message = f"Close {name}: {month.closing.total} {month.closing.currency}\n"
     changes: dict[str, bytes | str | None] = {f"{name}/{path}": data for path, data in dump_month(month).items()}
     commit = write_commit(repository, [previous, *evidence], changes, CommitMessage(message, author))
-    return commit, write_signed_tag(repository, tag_name(name), commit, message)
+    try:
+        tag = write_signed_tag(repository, tag_name(name), commit, message)
+    finally:
+        delete_tag(repository, tag_name(name))
+    if repository.peel_to_commit(tag) != commit:
+        raise OperationRefused("another closing runs in this clone: run the command again")
+    if not repository.is_tag_signed_by(tag, key):
+        raise OperationRefused(
+            "Git signs with another key than spec.billing.publicKey of the platform: name its private key with --signing-key"
+        )
+    return commit, tag
 
 
 def push_closing(remote: Remote, month: str, commit: str, tag: str) -> bool:
-    """Push a closing and its tag. Return False if another closing was faster. Raises OperationRefused.
-
-    If the push fails, the repository has no tag.
-    """
-    try:
-        if is_pushed := remote.push({LEDGER_REF: commit, tag_ref(month): tag}):
-            return is_pushed
-    except OperationRefused:
-        delete_tag(remote.repository, tag_name(month))
-        raise
-    delete_tag(remote.repository, tag_name(month))
-    return False
+    """Push a closing and its tag. Return False if another closing was faster. Raises OperationRefused."""
+    return remote.push({LEDGER_REF: commit, tag_ref(month): tag})

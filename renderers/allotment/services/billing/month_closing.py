@@ -8,8 +8,7 @@ from typing import NamedTuple
 from allotment.adapters.git.remote import Remote
 from allotment.billing.ledger import close_month
 from allotment.billing.monthly_bill import MonthlyBill
-from allotment.billing.periods import Period, next_month
-from allotment.billing.recorded_use import ClusterRecord
+from allotment.billing.periods import next_month
 from allotment.capacity.pricing import format_money
 from allotment.problems import OperationRefused
 from allotment.reports.invoice_pages import describe_unpriced_line
@@ -17,16 +16,19 @@ from allotment.reports.record_notes import describe_record
 from allotment.services.billing.billing_source import BillingSource, read_record
 from allotment.services.billing.closed_bill import compute_open_bill
 from allotment.services.billing.ledger_branch import LedgerBranch, push_closing, write_closing
+from allotment.services.billing.ledger_check import require_sound_ledger
+from allotment.services.platform_settings import read_platform
 
 
 class ClosingDraft(NamedTuple):
     """A month that can be closed, or the reasons why it can't.
 
-    `refusals` prevent the closing. `unknowns` describe time that nobody observed; a person may accept it. `notes` name
-    adjustments that can't be computed.
+    `refusals` prevent the closing. `unknowns` describe usage that nobody knows, or knows only later; a person may accept them.
+    `notes` name adjustments that can't be computed. `key` is the public SSH key of the tag; empty if none is declared.
     """
 
     bill: MonthlyBill
+    key: str
     refusals: tuple[str, ...]
     unknowns: tuple[str, ...]
     notes: tuple[str, ...]
@@ -35,64 +37,66 @@ class ClosingDraft(NamedTuple):
 def draft_closing(source: BillingSource, ledger: LedgerBranch, month: str, now: int) -> ClosingDraft:
     """Return the bill of a month with the adjustments of closed months, and the obstacles to its closing.
 
-    Raises OperationRefused if the month is closed, or if usage or declarations can't be read.
+    Raises OperationRefused if the month is closed, if somebody else wrote to the ledger, or if usage or declarations can't be
+    read.
     """
+    require_sound_ledger(source, ledger)
     if month in ledger.months:
         raise OperationRefused(f"the month {month} is closed: `allot month verify {month}` computes it again")
+    platform = read_platform(source.declared.source)
+    key = platform.spec.billing.public_key if platform else None
     bill, notes = compute_open_bill(source, ledger, month, None, read_record)
-    return ClosingDraft(
-        bill=bill,
-        refusals=tuple(_list_refusals(source, ledger, bill, now)),
-        unknowns=tuple(_list_unknowns(source, bill)),
-        notes=notes,
-    )
+    refusals = list(_list_refusals(ledger, bill, now))
+    if platform is None:
+        refusals.insert(
+            0, f"platform/platform.yaml of {source.declared.label} can't be read: `allot validate` shows the reason"
+        )
+    elif key is None:
+        refusals.insert(0, "declare the key of the tags first: spec.billing.publicKey of the platform")
+    return ClosingDraft(bill, key or "", tuple(refusals), tuple(_list_unknowns(source, ledger, bill)), notes)
 
 
 def write_month(source: BillingSource, remote: Remote, ledger: LedgerBranch, draft: ClosingDraft) -> str:
     """Write a closed month and its signed tag to a remote, and return the commit.
 
-    Raises OperationRefused if Git can't sign, or if another closing was faster.
+    Raises OperationRefused if Git can't sign with the declared key, or if another closing was faster.
     """
-    repository = source.clone.repository
     closed = close_month(draft.bill)
     evidence = [cluster.commit for cluster in closed.closing.clusters]
-    commit, tag = write_closing(ledger, closed, evidence, repository.committer())
+    author = source.clone.repository.committer()
+    commit, tag = write_closing(ledger, closed, evidence, author, draft.key)
     if not push_closing(remote, draft.bill.month, commit, tag):
         raise OperationRefused("another closing was faster: run the command again")
     return commit
 
 
-def _list_refusals(source: BillingSource, ledger: LedgerBranch, bill: MonthlyBill, now: int) -> Iterator[str]:
+def _list_refusals(ledger: LedgerBranch, bill: MonthlyBill, now: int) -> Iterator[str]:
     if now < bill.period.end:
         yield f"the month {bill.month} has not ended"
     if ledger.months and (following := next_month(ledger.months[-1])) != bill.month:
         yield f"months are closed in their order: {following} is the next"
-    if not any(each.commit for each in bill.clusters):
+    if not any(record.commit for record in bill.clusters):
         yield "no cluster has recorded its usage"
-    for each in bill.clusters:
-        yield from _list_record_refusals(source, each, bill.period)
+    for record in bill.clusters:
+        if record.is_declared:
+            yield from (f"{record.cluster}: {problem}" for problem in record.problems)
     for invoice in bill.invoices:
         for line in invoice.unpriced_lines:
             yield f"{invoice.tenant}: {describe_unpriced_line(line)}"
 
 
-def _list_record_refusals(source: BillingSource, record: ClusterRecord, period: Period) -> Iterator[str]:
-    if not record.commit and not record.problems:
-        return
-    notes = describe_record(record, period, source.zone, about_signature=False)
-    problems = [note.text for note in notes if note.is_problem]
-    yield from (f"{record.cluster}: {text}" for text in problems)
-    if not problems and not record.covers_end(period):
-        yield f"{record.cluster}: it was not observed until the end of the month"
-
-
-def _list_unknowns(source: BillingSource, bill: MonthlyBill) -> Iterator[str]:
+def _list_unknowns(source: BillingSource, ledger: LedgerBranch, bill: MonthlyBill) -> Iterator[str]:
+    period = bill.period
     for record in bill.clusters:
-        if (record.recorded_since is not None and bill.period.start < record.recorded_since) or record.find_gaps(
-            bill.period
-        ):
-            for note in describe_record(record, bill.period, source.zone, about_signature=False):
-                yield f"{record.cluster}: {note.text}"
+        if not record.is_declared:
+            yield from (f"{record.cluster}: {problem}" for problem in record.problems)
+        elif record.commit and not record.problems:
+            starts_late = record.recorded_since is not None and period.start < record.recorded_since
+            if starts_late or record.find_gaps(period) or not record.covers_end(period):
+                notes = describe_record(record, period, source.zone, about_signature=False)
+                yield from (f"{record.cluster}: {note.text}" for note in notes)
+            if not ledger.months and record.recorded_since is not None and record.recorded_since < period.start:
+                yield f"{record.cluster}: usage before {bill.month} is recorded, and can't be closed after this closing"
     for invoice in bill.invoices:
         if invoice.unknown_total:
             amount = f"{format_money(invoice.unknown_total)} {bill.currency}"

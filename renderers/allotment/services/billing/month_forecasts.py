@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -14,13 +14,13 @@ from allotment.adapters.git.repository import Repository
 from allotment.billing.cost_forecast import CostStep, compute_cost_ahead, compute_cost_so_far
 from allotment.billing.periods import Period, format_moment, month_period
 from allotment.billing.prices import PriceList
-from allotment.billing.recorded_use import UsageRecord, Use
+from allotment.billing.recorded_use import ClusterRecord, UsageRecord, Use
 from allotment.declared.kinds.platform import Billing
 from allotment.diff.cost_diff import CostChange
 from allotment.diff.month_forecast import MonthForecast
 from allotment.services.billing.usage_reader import read_fetched_record
 from allotment.services.check.catalog_check import check_catalog
-from allotment.services.platform_settings import read_platform, read_reporter_keys
+from allotment.services.platform_settings import read_reporter_keys
 
 
 class CurrentMonth(NamedTuple):
@@ -46,35 +46,43 @@ def read_month_record(
     return read_fetched_record(repository, read_reporter_keys(source), tenants, month.period.start)
 
 
-def forecast_months(
-    repository: Repository, source: Source, costs: Iterable[CostChange], now: datetime.datetime
-) -> tuple[MonthForecast, ...] | None:
-    """Return the forecast of each change of a tenant's cost, in the same order.
+class ForecastChanges(NamedTuple):
+    """The forecasts of changes. `unobserved_clusters` are the clusters without a readable record of this month."""
 
-    `source` has the prices and the clusters. Returns None if the clone has no usage record of any cluster, or if the
-    Platform declaration can't be read.
+    forecasts: tuple[MonthForecast, ...]
+    unobserved_clusters: frozenset[str]
+
+
+def forecast_changes(
+    repository: Repository, source: Source, billing: Billing, changes: Sequence[CostChange], now: datetime.datetime
+) -> ForecastChanges:
+    """Return the forecast of each change of a tenant's cost, in the same order; none if no cluster was observed this month.
+
+    `source` has the prices and the clusters.
     """
-    platform = read_platform(source)
-    changes = list(costs)
-    if platform is None or not changes:
-        return None if platform is None else ()
-    billing = platform.spec.billing
     month = find_current_month(billing, now)
     record = read_month_record(repository, source, {change.tenant for change in changes}, month)
+    unobserved = frozenset(read_reporter_keys(source)) - {
+        each.cluster for each in record.clusters if is_observed_in(each, month)
+    }
     catalog = check_catalog(source, now.astimezone(month.zone).date()).catalog
     forecaster = Forecaster(record, PriceList(catalog, month.zone), month, bills_unknown=billing.unknown == "Billed")
-    if not forecaster.has_record:
-        return None
-    return tuple(
+    forecasts = tuple(
         forecaster.forecast(
             change.tenant,
             [CostStep(cost.day, cost.before) for cost in change.days],
             [CostStep(cost.day, cost.after) for cost in change.days],
-            change.budget,
+            budgets=(change.budget_before, change.budget),
             is_denied=change.denies_excess,
         )
-        for change in changes
+        for change in (changes if forecaster.has_record else ())
     )
+    return ForecastChanges(forecasts, unobserved)
+
+
+def is_observed_in(record: ClusterRecord, month: CurrentMonth) -> bool:
+    """Return whether a record can be read and has something of the month."""
+    return not record.problems and record.observed_until is not None and record.observed_until >= month.period.start
 
 
 class Forecaster:
@@ -84,7 +92,9 @@ class Forecaster:
         self._prices = prices
         self._month = month
         self._bills_unknown = bills_unknown
-        observed = [cluster.observed_until for cluster in record.clusters if cluster.observed_until is not None]
+        observed = [
+            each.observed_until for each in record.clusters if is_observed_in(each, month) and each.observed_until
+        ]
         self._observed_until = min(observed, default=None)
         self._uses: dict[str, list[Use]] = defaultdict(list)
         for use in record.uses:
@@ -92,7 +102,7 @@ class Forecaster:
 
     @property
     def has_record(self) -> bool:
-        """Whether the usage of a cluster is recorded."""
+        """Whether a cluster was observed in the month."""
         return self._observed_until is not None
 
     def forecast(
@@ -100,11 +110,14 @@ class Forecaster:
         tenant: str,
         before: Sequence[CostStep],
         after: Sequence[CostStep],
-        budget: Decimal | None,
         *,
+        budgets: tuple[Decimal | None, Decimal | None],
         is_denied: bool,
     ) -> MonthForecast:
-        """Return the forecast of a tenant, with the monthly costs of its declared resources before and after a change."""
+        """Return the forecast of a tenant, with the monthly costs of its declared resources before and after a change.
+
+        `budgets` are the budgets per month before and after it.
+        """
         month = self._month
         so_far = compute_cost_so_far(
             tenant,
@@ -122,6 +135,7 @@ class Forecaster:
             before=so_far + rests[0],
             after=so_far + rests[1],
             observed_until=format_moment(self._observed_until or 0),
-            budget=budget,
+            budget_before=budgets[0],
+            budget=budgets[1],
             is_denied=is_denied,
         )

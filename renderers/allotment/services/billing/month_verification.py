@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import zip_longest
 from typing import NamedTuple
 
-from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.repository import Repository
 from allotment.billing.ledger import Closing, close_month, dump_month
 from allotment.problems import OperationRefused
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.closed_bill import recompute_month
-from allotment.services.billing.ledger_branch import LedgerBranch, tag_name, tag_ref
+from allotment.services.billing.ledger_branch import LedgerBranch
+from allotment.services.billing.ledger_check import find_faults, is_signed
 
 _END = "(end of the file)"
 
@@ -29,14 +28,14 @@ class Difference(NamedTuple):
 class Verification(NamedTuple):
     """The result of a verification.
 
-    `commit` closed the month. `is_signed` says whether the declared key signed the tag; None if no key is declared.
+    `commit` closed the month. `is_signed` says whether the tag has the signature of the key that the platform declared then.
     `problems` and `difference` are the reasons why the month is not as it was closed; both are empty if it is.
     """
 
     commit: str
     closing: Closing
     file_count: int
-    is_signed: bool | None
+    is_signed: bool
     problems: tuple[str, ...]
     difference: Difference | None
 
@@ -46,30 +45,33 @@ class Verification(NamedTuple):
         return not self.problems and self.difference is None
 
 
-def verify_month(source: BillingSource, remote: Remote, ledger: LedgerBranch, month: str) -> Verification:
-    """Return the result of the verification of a closed month at a remote.
+def verify_month(source: BillingSource, ledger: LedgerBranch, month: str) -> Verification:
+    """Return the result of the verification of a closed month.
 
-    Raises OperationRefused if the month is not closed, or if the remote, a commit or a file can't be read.
+    Raises OperationRefused if neither a tag nor a folder has the month, or if its closing can't be read.
     """
-    repository = source.clone.repository
-    commit = ledger.find_closing_commit(month)
-    if commit is None:
+    if month not in {*ledger.tags, *ledger.list_folders()}:
         raise OperationRefused(f"the month {month} is not closed")
-    closed = LedgerBranch.at(repository, commit)
-    closing = closed.read_month(month).closing
-    tag = remote.fetch(tag_ref(month)).get(tag_ref(month))
-    key = source.platform.spec.billing.public_key
-    is_signed = None if key is None else tag is not None and repository.is_tag_signed_by(tag, key)
-    problems = [
-        *_check_tag(repository, month, commit, tag, is_signed=is_signed),
-        *_check_history(ledger, closed, month),
-        *_check_evidence(source, commit, closing),
-    ]
-    bill = recompute_month(source.clone.root, ledger, month)
-    problems += [f"{record.cluster}: {problem}" for record in bill.clusters for problem in record.problems]
-    files = closed.read_month_files(month)
-    difference = find_difference(files, dump_month(close_month(bill)))
-    return Verification(commit, closing, len(files), is_signed, tuple(problems), difference)
+    problems = list(find_faults(source, ledger, month))
+    if month not in ledger.closings:
+        raise OperationRefused("; ".join(problems))
+    closing = ledger.read_closing(month)
+    files, difference = ledger.read_month_files(month), None
+    try:
+        bill = recompute_month(source.clone.root, ledger, month)
+    except OperationRefused as error:
+        problems.append(str(error))
+    else:
+        problems += [f"{record.cluster}: {problem}" for record in bill.clusters for problem in record.problems]
+        difference = find_difference(files, dump_month(close_month(bill)))
+    return Verification(
+        commit=ledger.closings[month],
+        closing=closing,
+        file_count=len(files),
+        is_signed=is_signed(source, ledger, month, closing),
+        problems=tuple(problems),
+        difference=difference,
+    )
 
 
 def find_difference(files: Mapping[str, bytes], computed: Mapping[str, bytes]) -> Difference | None:
@@ -88,36 +90,3 @@ def find_difference(files: Mapping[str, bytes], computed: Mapping[str, bytes]) -
 
 def _decode(line: bytes | None) -> str:
     return _END if line is None else line.decode("utf-8", "backslashreplace").strip()
-
-
-def _check_tag(
-    repository: Repository, month: str, commit: str, tag: str | None, *, is_signed: bool | None
-) -> Iterator[str]:
-    if tag is None:
-        yield f"the tag {tag_name(month)} is missing"
-        return
-    target = repository.peel_to_commit(tag)
-    if target != commit:
-        yield f"the tag {tag_name(month)} points at {target}, but commit {commit} closed the month"
-    if is_signed is False:
-        yield f"the tag {tag_name(month)} is not signed with spec.billing.publicKey of the platform"
-
-
-def _check_history(ledger: LedgerBranch, closed: LedgerBranch, month: str) -> Iterator[str]:
-    """Yield each file of the month that a later commit of the ledger changed."""
-    then, now = closed.list_month_files(month), ledger.list_month_files(month)
-    for path in sorted(then.keys() | now.keys()):
-        if then.get(path) != now.get(path):
-            yield f"the ledger has another {month}/{path} than at the closing"
-
-
-def _check_evidence(source: BillingSource, commit: str, closing: Closing) -> Iterator[str]:
-    repository = source.clone.repository
-    parents = repository.parents(commit)[1:]
-    for cluster in closing.clusters:
-        if cluster.commit not in parents:
-            yield f"{cluster.cluster}: its commit {cluster.commit} is no parent of the closing"
-    declared = source.declared
-    is_merged = repository.has_object(closing.commit) and repository.is_ancestor(closing.commit, declared.source.commit)
-    if not is_merged:
-        yield f"commit {closing.commit}, which has the prices, is not part of {declared.label}"

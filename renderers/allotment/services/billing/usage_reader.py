@@ -11,11 +11,14 @@ from allotment.billing.periods import parse_moment
 from allotment.billing.recorded_use import (
     USED_KINDS,
     ClusterRecord,
+    StockTime,
     UsageRecord,
     Use,
     drop_overlaps,
+    drop_stock_overlaps,
     merge_gaps,
     read_interval,
+    read_stock,
 )
 from allotment.branches.status_branches import (
     CAPACITY,
@@ -32,6 +35,8 @@ from allotment.declared.tenant_resources import INSTANCE
 from allotment.manifests.yaml_text import Malformed
 from allotment.observed.status import (
     GAP,
+    STOCK,
+    CapacityUsage,
     UsageInterval,
     parse_capacity_usage,
     parse_cluster_status,
@@ -42,6 +47,14 @@ from allotment.problems import OperationRefused, quote_value
 
 # The clock of a cluster may be set back, so an interval may have ended after the time at which the next log began.
 _CLOCK_TOLERANCE = 86_400
+
+
+class _Reading(NamedTuple):
+    """The record of a cluster, the uses of tenants and the times of stocks."""
+
+    record: ClusterRecord
+    uses: list[Use]
+    stocks: list[StockTime]
 
 
 class _Recorded(NamedTuple):
@@ -65,15 +78,13 @@ def read_usage_record(
     Raises OperationRefused if the remote can't be reached.
     """
     keys = dict(clusters)
-    records, uses, tenants = [], [], set[str]()
+    readings, tenants = [], set[str]()
     for cluster, branch in read_status_branches(repository, remote, keys).items():
         reader = _ClusterReader(repository, cluster, branch, is_signed=keys[cluster] is not None)
-        record, cluster_uses = reader.read(None if tenant is None else {tenant}, since)
-        records.append(record)
-        uses += cluster_uses
+        readings.append(reader.read(None if tenant is None else {tenant}, since))
         for path in branch.branch.files if branch.trusted_commit else ():
             tenants |= {owner for owner in (tenant_of(path), usage_owner(path)) if owner}
-    return UsageRecord(tuple(records), tuple(uses), frozenset(tenants))
+    return _join(readings)._replace(tenants=frozenset(tenants))
 
 
 def read_fetched_record(
@@ -83,17 +94,15 @@ def read_fetched_record(
 
     `keys` maps each cluster to the declared public key of its reporter. A cluster without such a state has no record.
     """
-    records, uses = [], []
+    newest = []
     for cluster, states in read_fetched_status_branches(repository, keys).items():
         readings = [
             _ClusterReader(repository, cluster, state, is_signed=keys[cluster] is not None).read(tenants, since)
             for state in states
         ]
         if readings:
-            record, cluster_uses = max(readings, key=lambda reading: reading[0].observed_until or 0)
-            records.append(record)
-            uses += cluster_uses
-    return UsageRecord(tuple(records), tuple(uses), frozenset(use.tenant for use in uses))
+            newest.append(max(readings, key=lambda reading: reading.record.observed_until or 0))
+    return _join(newest)
 
 
 def read_record_at(
@@ -103,13 +112,22 @@ def read_record_at(
 
     `keys` maps each cluster to the declared public key of its reporter.
     """
-    records, uses = [], []
-    for cluster, state in read_status_branches_at(repository, commits, keys).items():
-        reader = _ClusterReader(repository, cluster, state, is_signed=keys.get(cluster) is not None)
-        record, cluster_uses = reader.read(None, since)
-        records.append(record)
-        uses += cluster_uses
-    return UsageRecord(tuple(records), tuple(uses), frozenset(use.tenant for use in uses))
+    return _join(
+        _ClusterReader(repository, cluster, state, is_signed=keys.get(cluster) is not None).read(None, since)
+        for cluster, state in read_status_branches_at(repository, commits, keys).items()
+    )
+
+
+def _join(readings: Iterable[_Reading]) -> UsageRecord:
+    """Return the record of all clusters, with the tenants that used something."""
+    clusters = list(readings)
+    uses = tuple(use for reading in clusters for use in reading.uses)
+    return UsageRecord(
+        clusters=tuple(reading.record for reading in clusters),
+        uses=uses,
+        tenants=frozenset(use.tenant for use in uses),
+        stocks=tuple(stock for reading in clusters for stock in reading.stocks),
+    )
 
 
 class _ClusterReader:
@@ -122,14 +140,16 @@ class _ClusterReader:
         self._is_signed = is_signed
         self._problems: list[str] = []
 
-    def read(self, tenants: Collection[str] | None, since: int) -> tuple[ClusterRecord, list[Use]]:
-        """Return the record of the cluster, and the uses of the tenants, or of all tenants."""
+    def read(self, tenants: Collection[str] | None, since: int) -> _Reading:
+        """Return the record of the cluster, the uses of the tenants, or of all tenants, and the times of the stocks."""
         commit = self._branch.trusted_commit
         if self._branch.distrust_reason:
             self._problems.append(self._branch.distrust_reason)
         if commit is None:
-            return self._build_record(None, None, "", []), []
-        observed_until, recorded_since = self._read_times(commit)
+            return _Reading(self._build_record(None, None, "", []), [], [])
+        capacity = self._read_capacity(commit)
+        observed_until = self._read_observation_time(commit)
+        recorded_since = parse_moment(capacity.since) if capacity and capacity.since else None
         recorded = list(self._read_open(commit, tenants)) + list(self._read_logs(commit, tenants, since))
         gaps = merge_gaps(
             (parse_moment(each.interval.start_time), parse_moment(each.interval.end_time))
@@ -137,7 +157,14 @@ class _ClusterReader:
             if each.interval.kind == GAP and not each.owner and each.interval.end_time
         )
         uses = drop_overlaps(self._read_uses(recorded, observed_until or 0))
-        return self._build_record(observed_until, recorded_since, commit, gaps), uses
+        open_stocks = capacity.usage if capacity else ()
+        stocks = [
+            read_stock(interval, self._cluster, observed_until or 0)
+            for interval in (*open_stocks, *(each.interval for each in recorded if not each.owner))
+            if interval.kind == STOCK
+        ]
+        record = self._build_record(observed_until, recorded_since, commit, gaps)
+        return _Reading(record, uses, drop_stock_overlaps(stocks))
 
     def _build_record(
         self,
@@ -170,23 +197,26 @@ class _ClusterReader:
                     self._problems.append(f"the usage of {each.owner} has no valid size for {uid}: it counts as 0")
                 yield use
 
-    def _read_times(self, commit: str) -> tuple[int | None, int | None]:
-        """Return the time of the last observation, and the time since when the capacity is recorded."""
-        observed_at, since = "", ""
-        if (data := self._read_or_complain(CLUSTER)) is not None:
-            try:
-                observed_at = parse_cluster_status(data).observed_at
-            except Malformed as error:
-                self._complain(CLUSTER, commit, error)
-        if (data := self._read_or_complain(CAPACITY)) is not None:
-            try:
-                since = parse_capacity_usage(data).since
-            except Malformed as error:
-                self._complain(CAPACITY, commit, error)
-        return (
-            parse_moment(observed_at) if observed_at else None,
-            parse_moment(since) if since else None,
-        )
+    def _read_observation_time(self, commit: str) -> int | None:
+        """Return the time of the last observation."""
+        if (data := self._read_or_complain(CLUSTER)) is None:
+            return None
+        try:
+            observed_at = parse_cluster_status(data).observed_at
+        except Malformed as error:
+            self._complain(CLUSTER, commit, error)
+            return None
+        return parse_moment(observed_at) if observed_at else None
+
+    def _read_capacity(self, commit: str) -> CapacityUsage | None:
+        """Return the time since when the capacity is recorded, with the stocks and nodes that continue."""
+        if (data := self._read_or_complain(CAPACITY)) is None:
+            return None
+        try:
+            return parse_capacity_usage(data)
+        except Malformed as error:
+            self._complain(CAPACITY, commit, error)
+            return None
 
     def _read_open(self, commit: str, tenants: Collection[str] | None) -> Iterator[_Recorded]:
         """Yield the intervals of tenants that continue."""

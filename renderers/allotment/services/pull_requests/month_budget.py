@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import defaultdict
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
@@ -14,41 +15,49 @@ from allotment.declared.layout import Scope, path_of
 from allotment.diff.change_plan import ChangePlan
 from allotment.diff.month_forecast import MonthForecast
 from allotment.rules import budget
-from allotment.services.billing.month_forecasts import forecast_months
+from allotment.services.billing.month_forecasts import forecast_changes
 from allotment.services.platform_settings import read_platform
-
-_UNKNOWN_MONTH_NOTE = (
-    "the cost of this month so far, which counts against the budget: this clone has no recorded usage; run `git fetch` or"
-    " `allot status`"
-)
 
 
 def with_month_forecasts(here: Repository, base: CommitSource, plan: ChangePlan, now: datetime.datetime) -> ChangePlan:
     """Return a plan with the costs of the month, as far as the clone has recorded usage.
 
-    A change that raises the forecast of a tenant above a budget with `enforcement: Deny` gets a problem. A plan for
-    another day stays the same.
+    A change of a tenant's resources that exceeds a budget with `enforcement: Deny` this month gets a problem. A cluster of these
+    resources without usage of this month gets a note, because the check can't run. A plan for another day stays the same.
     """
     platform = read_platform(base)
-    zone = ZoneInfo(platform.spec.billing.time_zone) if platform else datetime.UTC
-    if now.astimezone(zone).date() != plan.day:
+    if platform is None or not plan.cost_changes:
         return plan
-    forecasts = forecast_months(here, base, plan.cost_changes, now)
-    if forecasts is None:
-        if any(cost.budget and cost.denies_excess and cost.after > cost.before for cost in plan.cost_changes):
-            return replace(plan, skipped_checks=(*plan.skipped_checks, _UNKNOWN_MONTH_NOTE))
+    billing = platform.spec.billing
+    if now.astimezone(ZoneInfo(billing.time_zone)).date() != plan.day:
         return plan
+    forecasts, unobserved = forecast_changes(here, base, billing, plan.cost_changes, now)
+    clusters: dict[str, set[str]] = defaultdict(set)  # those with changed resources, by tenant
+    for change in plan.resource_changes:
+        clusters[change.tenant].add(change.cluster)
+    unchecked: set[str] = set()
+    for cost in plan.cost_changes:
+        if cost.budget is not None and cost.denies_excess and any(day.after > day.before for day in cost.days):
+            unchecked |= clusters[cost.tenant] & unobserved
     refused = [
         path_problem(
-            path_of("Tenant", Scope("tenant", forecast.tenant), ""),
-            _describe_refusal(forecast, plan.currency),
-            budget.RULE,
+            path_of("Tenant", Scope("tenant", each.tenant), ""), _describe_refusal(each, plan.currency), budget.RULE
         )
-        for forecast in forecasts
-        if forecast.is_refused
+        for each in forecasts
+        if each.is_refused and clusters[each.tenant] and not clusters[each.tenant] & unobserved
     ]
     problems = sorted((*plan.problems, *refused), key=lambda problem: (problem.warning, problem))
-    return replace(plan, problems=tuple(problems), month_forecasts=forecasts)
+    notes = [_describe_unchecked(sorted(unchecked))] if unchecked else []
+    return replace(
+        plan, problems=tuple(problems), month_forecasts=forecasts, skipped_checks=(*plan.skipped_checks, *notes)
+    )
+
+
+def _describe_unchecked(clusters: list[str]) -> str:
+    return (
+        "the cost of this month so far, which counts against the budget: this clone has no usage of"
+        f" {', '.join(clusters)} in this month; run `git fetch` or `allot status`"
+    )
 
 
 def _describe_refusal(forecast: MonthForecast, currency: str) -> str:

@@ -12,7 +12,7 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.status_branches import (
     CLUSTER,
-    read_fetched_status_branches,
+    list_fetched_commits,
     read_status_branches,
     tenant_of,
     tenant_path,
@@ -157,6 +157,7 @@ def read_cached_deletion_marks(
 
 def _read_cached_versions(repository: Repository, cluster: str, key: str | None, path: str) -> Iterator[bytes]:
     """Yield the valid versions of a file that earlier fetches of a cluster's status branch left in the clone."""
-    for state in read_fetched_status_branches(repository, {cluster: key})[cluster]:
-        if path in state.branch.files:
-            yield state.branch.read(path)
+    for commit in list_fetched_commits(repository, cluster, key):
+        with contextlib.suppress(OperationRefused):
+            if (data := repository.read_at(commit, path)) is not None:
+                yield data

@@ -1,0 +1,79 @@
+"""Checks the writers of the ledger: each closed month has a signed tag, and nobody changed it later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.billing.ledger import Closing
+from allotment.problems import OperationRefused
+from allotment.services.billing.billing_source import BillingSource
+from allotment.services.billing.ledger_branch import LedgerBranch, tag_name
+from allotment.services.platform_settings import read_platform
+
+
+def require_sound_ledger(source: BillingSource, ledger: LedgerBranch) -> None:
+    """Raise OperationRefused with all faults of the ledger, if it has any."""
+    months = sorted({*ledger.months, *ledger.tags, *ledger.list_folders()})
+    faults = [fault for month in months for fault in find_faults(source, ledger, month)]
+    faults += _find_reordered(source, ledger) if not faults else ()
+    if faults:
+        raise OperationRefused(
+            f"the ledger is not as `allot month close` wrote it: {'; '.join(faults)}. Restore the branch ledger and the tags"
+            " bill/* of origin, and protect them at the forge"
+        )
+
+
+def find_faults(source: BillingSource, ledger: LedgerBranch, month: str) -> Iterator[str]:
+    """Yield the faults of a closed month: of its tag, its signature, its files and its evidence.
+
+    The commit with the prices of the month, which must be merged, declares the key of the signature. So a later key doesn't make earlier months invalid.
+    """
+    repository, tag, name = ledger.repository, ledger.tags.get(month), tag_name(month)
+    if tag is None:
+        yield f"the ledger has the folder {month}, but the tag {name} is missing"
+        return
+    commit = ledger.closings.get(month)
+    if commit is None or ledger.commit is None or not repository.is_ancestor(commit, ledger.commit):
+        yield f"the tag {name} points at no commit of the branch ledger"
+        return
+    if repository.tree_of(commit, month) != repository.tree_of(ledger.commit, month):
+        yield f"somebody changed the folder {month} after its closing"
+    try:
+        closing = ledger.read_closing(month)
+    except OperationRefused as error:
+        yield str(error)
+        return
+    if not is_signed(source, ledger, month, closing):
+        yield f"the tag {name} is not signed with the spec.billing.publicKey that the platform declared then"
+    if not _is_merged(source, closing.commit):
+        yield f"commit {closing.commit}, which has the prices of {month}, is not part of {source.declared.label}"
+    parents = repository.parents(commit)[1:]
+    for cluster in closing.clusters:
+        if cluster.commit not in parents:
+            yield f"{cluster.cluster}: its commit {cluster.commit} is no parent of the closing of {month}"
+
+
+def is_signed(source: BillingSource, ledger: LedgerBranch, month: str, closing: Closing) -> bool:
+    """Return whether the tag of a month has the signature of the key that the platform declared at its closing."""
+    repository = ledger.repository
+    if not repository.has_object(closing.commit):
+        return False
+    platform = read_platform(CommitSource(source.clone.root, closing.commit, repository))
+    key = platform.spec.billing.public_key if platform else None
+    return key is not None and repository.is_tag_signed_by(ledger.tags[month], key)
+
+
+def _find_reordered(source: BillingSource, ledger: LedgerBranch) -> Iterator[str]:
+    """Yield each month with older declarations than the month before. An old, lost key could sign such a month."""
+    previous = None
+    for month in ledger.months:
+        commit = ledger.read_closing(month).commit
+        if previous is not None and not source.clone.repository.is_ancestor(previous, commit):
+            yield f"the prices of {month} are older than those of the month before"
+        previous = commit
+
+
+def _is_merged(source: BillingSource, commit: str) -> bool:
+    repository = source.clone.repository
+    return repository.has_object(commit) and repository.is_ancestor(commit, source.declared.source.commit)
