@@ -339,3 +339,24 @@ def test_a_record_without_the_declared_signature_is_ignored(place: Place, run: R
     assert result.code == 4
     assert "is not signed with the cluster's key" in result.err
     assert json.loads(result.out)["intervals"] == []
+
+
+def test_stock_usage_divides_the_time_of_the_stocks(bed: Bed, place: Place, allot: Allot) -> None:
+    words = "stock", "usage", "--repo", place.root, *DAY
+    result = allot(*words, "-o", "json")
+    assert result.code == 0, result.err
+    output = checked("stock usage", result.out)
+    (total,) = output["capacity"]
+    assert (total["cluster"], total["spec"]) == ("eu-1", "l4-quarter")
+    seconds = {name: round(value * 3600) for name, value in total.items() if name not in ("cluster", "spec")}
+    used = json.loads(allot("usage", "--repo", place.root, *DAY, "-o", "json").out)["intervals"]
+    hours = sum(each["hours"] for each in used if each["resourceKind"] == "GPUInstance")
+    assert seconds["sold"] + seconds["oversold"] == round(hours * 3600) > 0
+    assert seconds["sold"] + seconds["reserved"] + seconds["idle"] == seconds["stock"]
+    assert seconds["stock"] == 4 * 170, "until the last report, which sees 6 units"
+    table = allot(*words).out.splitlines()
+    assert table[0].split() == "CLUSTER SPEC STOCK UNIT HOURS SOLD RESERVED IDLE OVERSOLD SOLD %".split()
+    rows = list(csv.DictReader(io.StringIO(allot(*words, "-o", "csv").out)))
+    assert rows[0]["spec"] == "l4-quarter"
+    empty = allot("stock", "usage", "--repo", place.root, "--month", "2025-01")
+    assert (empty.out, empty.err.splitlines()[0]) == ("", "no stock is recorded in this period")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from allotment.cli.completers import complete_clusters
 from allotment.cli.options import find_repository, is_quiet, repository_option
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
@@ -105,6 +106,27 @@ def billing_output_option(*styles: str) -> Callable[..., Any]:
     )
 
 
+cluster_filter = click.option("--cluster", metavar="NAME", shell_complete=complete_clusters, help="Only this cluster.")
+
+
+def period_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --month, --from and --to, from which `find_period` returns the period."""
+    for option in (
+        click.option(
+            "--to", "end", type=Moment(), help="The end: a day, which is not included, or a time. Default: now."
+        ),
+        click.option(
+            "--from",
+            "start",
+            type=Moment(),
+            help="The start: a day, or a time with a time zone. Default: the start of this month.",
+        ),
+        click.option("--month", type=Month(), help="Only this month. Default: the current month."),
+    ):
+        command = option(command)
+    return command
+
+
 def record_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --repo and --status-url."""
     for option in (status_url_option, repository_option):
@@ -148,6 +170,49 @@ def check_tenant(source: BillingSource, tenant: str, recorded: frozenset[str]) -
             f"no tenant is named {quote_value(tenant)}: no tenant with this name is declared or recorded"
             f"{suggest_name(tenant, declared_tenants | recorded)}"
         )
+
+
+def find_period(month: str | None, start: str | None, end: str | None, zone: datetime.tzinfo) -> Period:
+    """Return the period of the options. Raises click.UsageError if they exclude each other."""
+    from allotment.billing.periods import Period, format_moment, month_period
+
+    now = datetime.datetime.now(zone)
+    if month is not None and (start or end):
+        raise click.UsageError("--month can't be combined with --from or --to: give a month, or a start and an end")
+    this_month = month_period(month or f"{now:%Y-%m}", zone)
+    if month is not None:
+        return this_month
+    begin = _parse_moment(start, zone) if start else this_month.start
+    until = _parse_moment(end, zone) if end else int(now.timestamp())
+    if begin >= until:
+        first, last = format_moment(begin, zone), format_moment(until, zone)
+        raise click.UsageError(
+            f"--from ({first}) must be before --to ({last}); by default, they are the start of this month and now"
+        )
+    return Period(begin, until)
+
+
+def _parse_moment(text: str, zone: datetime.tzinfo) -> int:
+    from allotment.billing.periods import find_midnight
+
+    moment = datetime.datetime.fromisoformat(text)
+    return find_midnight(moment.date(), zone) if moment.tzinfo is None else int(moment.timestamp())
+
+
+def select_cluster(record: UsageRecord, cluster: str | None) -> UsageRecord:
+    """Return the record of a cluster, or of all clusters. Raises OperationRefused if there is no such cluster."""
+    if cluster is None:
+        return record
+    clusters = {each.cluster for each in record.clusters}
+    if cluster not in clusters:
+        from allotment.cli.status_options import suggest_name
+
+        raise OperationRefused(f"no cluster is named {quote_value(cluster)}{suggest_name(cluster, clusters)}")
+    return record._replace(
+        clusters=tuple(each for each in record.clusters if each.cluster == cluster),
+        uses=tuple(use for use in record.uses if use.cluster == cluster),
+        stocks=tuple(stock for stock in record.stocks if stock.cluster == cluster),
+    )
 
 
 def print_record_notes(records: tuple[ClusterRecord, ...], period: Period, zone: datetime.tzinfo) -> bool:

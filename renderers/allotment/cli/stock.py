@@ -17,7 +17,7 @@ from allotment.cli.list_options import (
     add_options,
     build_filter,
 )
-from allotment.cli.lists import stock_search
+from allotment.cli.lists import stock_search, stock_usage
 from allotment.cli.options import choose_day, create_cache_opener, is_quiet, output_option
 from allotment.cli.status_options import (
     build_declared_output,
@@ -46,6 +46,7 @@ def command() -> None:
       allot stock list
       allot stock search --min-memory 40Gi --free 4
       allot stock list --cluster us-1
+      allot stock usage --month 2026-10
       allot stock add eu-1/l4-whole-uni --spec l4-whole --count 2 --tenant uni-lab
     """
 
@@ -53,6 +54,7 @@ def command() -> None:
 for _verb in stock_verbs.COMMANDS:
     command.add_command(_verb)
 command.add_command(stock_search.command)
+command.add_command(stock_usage.command)
 
 
 @command.command("list")

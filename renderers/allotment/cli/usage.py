@@ -10,17 +10,18 @@ import click
 
 from allotment.cli.billing_options import (
     Dimension,
-    Moment,
-    Month,
     billing_output_option,
+    cluster_filter,
+    find_period,
     open_source,
+    period_options,
     print_record_notes,
     read_tenant_record,
     record_options,
+    select_cluster,
 )
-from allotment.cli.completers import complete_clusters, complete_tenants
+from allotment.cli.completers import complete_tenants
 from allotment.cli.options import EXIT_WITH_WARNINGS
-from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
     from allotment.billing.periods import Period
@@ -29,14 +30,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("tenant", required=False, shell_complete=complete_tenants)
-@click.option("--month", type=Month(), help="Only this month. Default: the current month.")
-@click.option(
-    "--from",
-    "start",
-    type=Moment(),
-    help="The start: a day, or a time with a time zone. Default: the start of this month.",
-)
-@click.option("--to", "end", type=Moment(), help="The end: a day, which is not included, or a time. Default: now.")
+@period_options
 @click.option(
     "--by",
     "dimensions",
@@ -44,7 +38,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Add up by tenant, instance, spec, storage, cluster, day, hour or label:KEY. Give it again for more columns.",
 )
-@click.option("--cluster", metavar="NAME", shell_complete=complete_clusters, help="Only this cluster.")
+@cluster_filter
 @billing_output_option("table", "csv", "json")
 @record_options
 def command(
@@ -83,52 +77,11 @@ def command(
         if set(pair) <= set(dimensions):
             raise click.UsageError(f"--by {pair[0]} can't be combined with --by {pair[1]}")
     source = open_source(repo, url)
-    period = _find_period(month, start, end, source.zone)
-    record = _only_cluster(read_tenant_record(source, tenant, period.start), cluster)
+    period = find_period(month, start, end, source.zone)
+    record = select_cluster(read_tenant_record(source, tenant, period.start), cluster)
     _print(record, period, dimensions, style, source.zone)
     if print_record_notes(record.clusters, period, source.zone):
         raise click.exceptions.Exit(EXIT_WITH_WARNINGS)
-
-
-def _find_period(month: str | None, start: str | None, end: str | None, zone: datetime.tzinfo) -> Period:
-    """Return the period of the options. Raises click.UsageError if they exclude each other."""
-    from allotment.billing.periods import Period, format_moment, month_period
-
-    now = datetime.datetime.now(zone)
-    if month is not None and (start or end):
-        raise click.UsageError("--month can't be combined with --from or --to: give a month, or a start and an end")
-    this_month = month_period(month or f"{now:%Y-%m}", zone)
-    if month is not None:
-        return this_month
-    begin = _parse(start, zone) if start else this_month.start
-    until = _parse(end, zone) if end else int(now.timestamp())
-    if begin >= until:
-        first, last = format_moment(begin, zone), format_moment(until, zone)
-        raise click.UsageError(
-            f"--from ({first}) must be before --to ({last}); by default, they are the start of this month and now"
-        )
-    return Period(begin, until)
-
-
-def _parse(text: str, zone: datetime.tzinfo) -> int:
-    from allotment.billing.periods import find_midnight
-
-    moment = datetime.datetime.fromisoformat(text)
-    return find_midnight(moment.date(), zone) if moment.tzinfo is None else int(moment.timestamp())
-
-
-def _only_cluster(record: UsageRecord, cluster: str | None) -> UsageRecord:
-    if cluster is None:
-        return record
-    clusters = {each.cluster for each in record.clusters}
-    if cluster not in clusters:
-        from allotment.cli.status_options import suggest_name
-
-        raise OperationRefused(f"no cluster is named {quote_value(cluster)}{suggest_name(cluster, clusters)}")
-    return record._replace(
-        clusters=tuple(each for each in record.clusters if each.cluster == cluster),
-        uses=tuple(use for use in record.uses if use.cluster == cluster),
-    )
 
 
 def _print(record: UsageRecord, period: Period, dimensions: tuple[str, ...], style: str, zone: datetime.tzinfo) -> None:

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
+from allotment.billing.capacity_totals import CapacityTotal
 from allotment.billing.periods import format_moment
 from allotment.billing.recorded_use import Use
 from allotment.billing.usage_totals import Amounts, Share, Total, to_gib_hours, to_hours
@@ -49,6 +50,24 @@ def total_columns(dimensions: Sequence[str]) -> list[ListColumn[Total]]:
         ),
         ListColumn("unknown", _describe_unknown),
     ]
+
+
+def capacity_columns() -> list[ListColumn[CapacityTotal]]:
+    """Return the columns of the time of stocks, in unit hours, and the sold percentage."""
+    return [
+        ListColumn("cluster", lambda total: total.cluster),
+        ListColumn("spec", lambda total: total.gpu_spec),
+        ListColumn("stock", lambda total: format_hours(to_hours(total.stock)), title="STOCK UNIT HOURS"),
+        ListColumn("sold", lambda total: format_hours(to_hours(total.sold))),
+        ListColumn("reserved", lambda total: format_hours(to_hours(total.reserved))),
+        ListColumn("idle", lambda total: format_hours(to_hours(total.idle))),
+        ListColumn("oversold", lambda total: format_hours(to_hours(total.oversold)) if total.oversold else "-"),
+        ListColumn("sold-percent", _format_sold_percent, title="SOLD %"),
+    ]
+
+
+def _format_sold_percent(total: CapacityTotal) -> str:
+    return f"{Decimal(total.sold) * 100 / total.stock:.0f} %" if total.stock else "-"
 
 
 def format_amount(use: Use) -> str:

@@ -42,6 +42,7 @@ OUTPUTS = (
     "catalog",
     "stock",
     "stock search",
+    "stock usage",
     "plan",
     "comment",
     "ownership",
