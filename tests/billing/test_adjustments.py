@@ -43,6 +43,7 @@ def closed(month: str, uses: Iterable[Use], adjustments: dict[str, list[InvoiceL
         commit="d" * 40,
         clusters=(RECORD,),
         invoices=tuple(billed),
+        gpus_by_spec={},
     )
     return parse_month(dump_month(close_month(bill.with_adjustments(adjusted))))
 

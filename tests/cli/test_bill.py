@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests import live
+from tests.billing.uses import unit
 from tests.conftest import Allot, Result, checked, edit
 from tests.observed.test_stocks import placeholder
 from tests.published import Place, git
@@ -24,7 +25,9 @@ from tests.services.reporter.test_reporter import numbered
 from allotment.billing.invoices import Invoice, InvoiceLine, LineKey
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import Period
+from allotment.billing.usage_totals import Share
 from allotment.reports.invoice_pages import render_html, render_markdown
+from allotment.reports.plots import render_svg
 
 Run = Callable[..., Result]
 HOUR = 3600
@@ -163,11 +166,23 @@ def test_markdown_and_html_have_each_line_and_the_evidence(end_of_month: Bed, ru
 def test_text_of_a_tenant_is_inert_in_a_page() -> None:
     hostile = "<script>alert(1)</script>"
     key = LineKey("GPUInstance", hostile, hostile, "[x](javascript:alert(1))", (("film", hostile),), Decimal(1))
-    line = InvoiceLine(1, key, 1, 0, Decimal("0.00"), Decimal("0.00"), ())
+    use = unit(0, HOUR, offer=hostile, name=hostile)
+    share = Share(use, use.start, use.end, use.end)
+    line = InvoiceLine(1, key._replace(offer=hostile), HOUR, 0, Decimal("1.00"), Decimal("0.00"), (share,))
     bill = MonthlyBill(
-        "2026-11", Period(0, 1), datetime.UTC, "EUR", False, "c0ffee", (), (Invoice(hostile, (line,), None),)
+        month="2026-11",
+        period=Period(use.start, use.end),
+        zone=datetime.UTC,
+        currency="EUR",
+        bills_unknown=False,
+        commit="c0ffee",
+        clusters=(),
+        invoices=(Invoice(hostile, (line,), None),),
+        gpus_by_spec={},
     )
-    assert "<script" not in render_html(bill)
+    for page in (render_html(bill), render_svg(bill)):
+        assert "<script" not in page
+        assert "&lt;script&gt;" in page
     assert "<script" not in render_markdown(bill)
     assert "](javascript" not in render_markdown(bill)
 

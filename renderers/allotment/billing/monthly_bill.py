@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import NamedTuple
 
 from allotment.billing.invoices import Invoice, InvoiceLine, add_adjustments
@@ -15,7 +16,7 @@ from allotment.billing.recorded_use import ClusterRecord
 class MonthlyBill(NamedTuple):
     """The invoices of a month, sorted by tenant. `commit` is the commit of the declarations with prices and budgets.
 
-    `closed_in` is the commit of the ledger that closed the month; empty for an open month.
+    `gpus_by_spec` has the physical GPUs of a unit of each GPUSpec. `closed_in` is the commit of the ledger that closed the month; empty for an open month.
     """
 
     month: str
@@ -26,6 +27,7 @@ class MonthlyBill(NamedTuple):
     commit: str
     clusters: tuple[ClusterRecord, ...]
     invoices: tuple[Invoice, ...]
+    gpus_by_spec: Mapping[str, Fraction]
     closed_in: str = ""
 
     def with_adjustments(self, adjustments: Mapping[str, Sequence[InvoiceLine]]) -> MonthlyBill:

@@ -10,7 +10,9 @@ from allotment.capacity.pricing import format_money
 from allotment.reports.invoice_columns import line_columns
 from allotment.reports.invoice_texts import format_budget, format_period, format_unknown
 from allotment.reports.markdown import code_span, escape_markdown, markdown_table
+from allotment.reports.plots import draw_plots
 from allotment.reports.record_notes import describe_record
+from allotment.reports.template_files import open_templates
 
 _NUMERIC_COLUMNS = frozenset({"quantity", "price", "amount"})
 
@@ -22,36 +24,34 @@ def render_markdown(bill: MonthlyBill) -> str:
 
 def render_html(bill: MonthlyBill) -> str:
     """Return the invoices as an HTML page, which prints each invoice on a new sheet. It loads nothing and has no scripts."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("allotment.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-    )
     columns = line_columns(bill.currency)
     tenant = bill.invoices[0].tenant if len(bill.invoices) == 1 else "all tenants"
-    return environment.get_template("invoices.html.j2").render(
-        title=f"Invoice of {tenant} for {bill.month}",
-        month=bill.month,
-        period=format_period(bill.period, bill.zone),
-        currency=bill.currency,
-        heads=[column.head for column in columns],
-        numeric=[index for index, column in enumerate(columns) if column.name in _NUMERIC_COLUMNS],
-        is_final=bill.is_final,
-        evidence=list_evidence(bill),
-        invoices=[
-            {
-                "tenant": invoice.tenant,
-                "total": format_money(invoice.total),
-                "budget": format_budget(invoice, bill.currency),
-                "unknown": format_unknown(invoice, bill.currency, is_billed=bill.bills_unknown),
-                "notes": _list_notes(bill, invoice),
-                "rows": [[column.text(line) for column in columns] for line in invoice.lines],
-            }
-            for invoice in bill.invoices
-        ],
+    return (
+        open_templates()
+        .get_template("invoices.html.j2")
+        .render(
+            title=f"Invoice of {tenant} for {bill.month}",
+            month=bill.month,
+            period=format_period(bill.period, bill.zone),
+            currency=bill.currency,
+            heads=[column.head for column in columns],
+            numeric=[index for index, column in enumerate(columns) if column.name in _NUMERIC_COLUMNS],
+            is_final=bill.is_final,
+            closed_in=bill.closed_in,
+            evidence=list_evidence(bill),
+            invoices=[
+                {
+                    "tenant": invoice.tenant,
+                    "total": format_money(invoice.total),
+                    "budget": format_budget(invoice, bill.currency),
+                    "unknown": format_unknown(invoice, bill.currency, is_billed=bill.bills_unknown),
+                    "notes": _list_notes(bill, invoice),
+                    "plots": draw_plots(bill, [invoice]),
+                    "rows": [[column.text(line) for column in columns] for line in invoice.lines],
+                }
+                for invoice in bill.invoices
+            ],
+        )
     )
 
 
@@ -79,6 +79,8 @@ def _render_invoice(bill: MonthlyBill, invoice: Invoice) -> str:
     ]
     if unknown := format_unknown(invoice, bill.currency, is_billed=bill.bills_unknown):
         lines.append(f"- Not observed: {unknown}")
+    if bill.closed_in:
+        lines.append(f"- Closed with commit {code_span(bill.closed_in)} of the ledger")
     if not bill.is_final:
         lines += ["", "**This invoice is not final.**"]
     if notes := _list_notes(bill, invoice):

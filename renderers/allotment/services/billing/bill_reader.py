@@ -14,7 +14,9 @@ from allotment.billing.periods import month_period
 from allotment.billing.prices import PriceList
 from allotment.billing.recorded_use import UsageRecord
 from allotment.billing.usage_totals import Share, clip_uses
+from allotment.capacity.units import physical_gpus
 from allotment.declared.inventory import Catalog
+from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.plan import Plan
 from allotment.declared.kinds.platform import Billing
 from allotment.declared.kinds.tenant import Tenant
@@ -58,6 +60,7 @@ def compute_bill(
             compute_invoice(name, shares_by_tenant.get(name, ()), prices, budgets[name], bills_unknown=bills_unknown)
             for name in tenants
         ),
+        gpus_by_spec={name: physical_gpus(spec.model.spec) for name, spec in catalog.platform.of_kind(GPUSpec).items()},
     )
 
 
