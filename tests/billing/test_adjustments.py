@@ -36,6 +36,7 @@ def closed(month: str, uses: Iterable[Use], adjustments: dict[str, list[InvoiceL
     billed += [Invoice(name, (), None) for name in sorted(adjusted.keys() - {invoice.tenant for invoice in billed})]
     bill = MonthlyBill(
         month=month,
+        provider="Northlight",
         period=period,
         zone=BERLIN,
         currency="EUR",

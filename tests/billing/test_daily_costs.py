@@ -28,6 +28,7 @@ def bill(*uses: Use, bills_unknown: bool = False, adjustments: Iterable[InvoiceL
     invoice = compute_invoice("kite", clip_uses(uses, OCTOBER), PRICES, None, bills_unknown=bills_unknown)
     result = MonthlyBill(
         month="2026-10",
+        provider="Northlight",
         period=OCTOBER,
         zone=BERLIN,
         currency="EUR",

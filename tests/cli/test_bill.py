@@ -171,6 +171,7 @@ def test_text_of_a_tenant_is_inert_in_a_page() -> None:
     line = InvoiceLine(1, key._replace(offer=hostile), HOUR, 0, Decimal("1.00"), Decimal("0.00"), (share,))
     bill = MonthlyBill(
         month="2026-11",
+        provider="Northlight",
         period=Period(use.start, use.end),
         zone=datetime.UTC,
         currency="EUR",

@@ -14,12 +14,13 @@ from allotment.billing.recorded_use import ClusterRecord
 
 
 class MonthlyBill(NamedTuple):
-    """The invoices of a month, sorted by tenant. `commit` is the commit of the declarations with prices and budgets.
+    """The invoices of a month, sorted by tenant. `provider` is the displayed name of the platform. `commit` is the commit of the declarations with prices and budgets.
 
     `gpus_by_spec` has the physical GPUs of a unit of each GPUSpec. `closed_in` is the commit of the ledger that closed the month; empty for an open month.
     """
 
     month: str
+    provider: str
     period: Period
     zone: datetime.tzinfo
     currency: str

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Add up the lines by tenant, cluster, spec or label:KEY. Give it again for more columns.",
 )
-@billing_output_option("table", "csv", "json", "markdown", "html", "svg")
+@billing_output_option("table", "csv", "json", "markdown", "html", "svg", "focus")
 @record_options
 def command(
     *,
@@ -65,7 +65,7 @@ def command(
     day in the billing time zone. The command reads the prices of the merged declarations, and changes nothing. A closed month
     is computed from the commits of its closing (`allot month close`). The next month has the adjustments of closed months.
 
-    With -o svg, the command draws the cost of each day, and the hours of physical GPUs by spec. -o html has the same plots.
+    With -o focus, the command writes CSV in the format FOCUS 1.2, with a row for each line. With -o svg, the command draws the cost of each day, and the hours of physical GPUs by spec. -o html has the same plots.
 
     If nobody observed the cluster when a use ended, the time after the last observation is free, unless the platform declares
     `billing.unknown: Billed`.
@@ -82,6 +82,7 @@ def command(
       allot bill studio-kite --month 2026-11 --explain 2
       allot bill studio-kite --month 2026-11 -o html > invoice.html
       allot bill --month 2026-11 -o svg > november.svg
+      allot bill --month 2026-11 -o focus > focus.csv
     """
     from allotment.services.billing.closed_bill import compute_open_bill, fetch_ledger
     from allotment.services.billing.ledger_check import require_sound_ledger
@@ -136,7 +137,7 @@ def _recompute(source: BillingSource, ledger: LedgerBranch, month: str) -> Month
 def _check_dimensions(dimensions: tuple[str, ...], style: str, explained: int | None) -> None:
     if dimensions and explained is not None:
         raise click.UsageError("--by can't be combined with --explain")
-    if dimensions and style in ("markdown", "html", "svg"):
+    if dimensions and style in ("markdown", "html", "svg", "focus"):
         raise click.UsageError("--by can't be combined with this output: use -o table, -o csv or -o json")
     refused = sorted({"day", "hour", "instance", "storage"} & set(dimensions))
     if refused:
@@ -203,6 +204,10 @@ def _print(bill: MonthlyBill, tenant: str | None, style: str, explained: int | N
         from allotment.reports.invoice_pages import render_html, render_markdown
 
         click.echo(render_markdown(bill) if style == "markdown" else render_html(bill), nl=False)
+    elif style == "focus":
+        from allotment.reports.focus import render_focus
+
+        click.echo(render_focus(bill), nl=False)
     elif style == "svg":
         from allotment.reports.plots import render_svg
 

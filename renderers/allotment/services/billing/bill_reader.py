@@ -18,7 +18,7 @@ from allotment.capacity.units import physical_gpus
 from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.plan import Plan
-from allotment.declared.kinds.platform import Billing
+from allotment.declared.kinds.platform import Billing, Platform
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import Scope, path_of
 from allotment.declared.reading import read_folder
@@ -48,8 +48,10 @@ def compute_bill(
     tenants = sorted({*shares_by_tenant, *adjusted_tenants}) if tenant is None else [tenant]
     budgets = _read_budgets(source, catalog, tenants)
     bills_unknown = billing.unknown == "Billed"
+    platform = catalog.platform.get_singleton(Platform)
     return MonthlyBill(
         month=month,
+        provider=platform.model.spec.display_name or "" if platform else "",
         period=period,
         zone=zone,
         currency=billing.currency,
