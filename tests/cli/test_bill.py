@@ -294,3 +294,21 @@ def test_another_machine_computes_the_same_bytes(end_of_month: Bed, run: Run, pl
         command = [sys.executable, "-m", "allotment", "bill", "--month", "2026-11", "-o", style]
         ended = subprocess.run(command, cwd=other, env=environment, capture_output=True, check=True)
         assert ended.stdout.decode() == run("--month", "2026-11", "-o", style).out
+
+
+def test_unrelated_commits_and_false_dates_change_nothing(
+    end_of_month: Bed, run: Run, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = read(run("--month", "2026-11", "-o", "json"))
+    for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
+        monkeypatch.setenv(name, "2099-01-01T00:00:00Z")
+    (place.root / "notes.md").write_text("Buy GPUs.\n", encoding="utf-8")
+    edit(place.root, "tenants/studio-kite/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    place.merge()
+    models = live.claim()
+    models["metadata"]["labels"] |= {"allotment.dev/storage-spec": "block-ssd", "bill.allotment.dev/film": "7"}
+    end_of_month.report(models, placeholder("shared", 4), seconds=HOUR)
+    assert git(place.root, "log", "-1", "--format=%cI").startswith("2099-01-01")
+    after = read(run("--month", "2026-11", "-o", "json"))
+    assert after["commit"] != before["commit"]
+    assert after["invoices"] == before["invoices"]

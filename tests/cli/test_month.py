@@ -146,6 +146,19 @@ def test_months_are_closed_once_and_in_their_order(close: Run, month: Run) -> No
     assert "months are closed in their order: 2026-11 is the next" in earlier.err
 
 
+def test_closed_months_are_listed(close: Run, month: Run, place: Place) -> None:
+    empty = month("list")
+    assert (empty.code, empty.out, empty.err) == (0, "", "no month is closed\n")
+    assert close().code == 0
+    commit = git(place.remote, "rev-parse", LEDGER)
+    table = [line.split() for line in month("list").out.splitlines()]
+    assert table == [["MONTH", "TOTAL", "INVOICES", "COMMIT"], ["2026-10", "114.84", "EUR", "2", commit[:12]]]
+    output = checked("month list", month("list", "-o", "json").out)
+    assert output["months"] == [
+        {"month": "2026-10", "total": 114.84, "currency": "EUR", "invoiceCount": 2, "commit": commit}
+    ]
+
+
 def test_a_dry_run_writes_nothing(close: Run, place: Place) -> None:
     result = close("2026-10", "--dry-run")
     assert result.out.splitlines()[-1] == "Total 114.84 EUR; 2026-10 is not closed"

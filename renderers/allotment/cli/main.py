@@ -46,7 +46,7 @@ COMMAND_GROUPS = {
         "usage": "Show how long tenants used units, storages and snapshots.",
         "cost": "Show the cost of the declared resources, and the forecast of the month.",
         "bill": "Compute the invoices of a month.",
-        "month": "Close the bill of a month, and verify a closed month.",
+        "month": "Close the bill of a month, and list and verify closed months.",
     },
     "Platform team": {
         "init": "Create a repository of declarations.",

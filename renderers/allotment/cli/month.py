@@ -1,4 +1,4 @@
-"""`allot month`: closes the bill of a month, and verifies a closed month."""
+"""`allot month`: closes the bill of a month, and lists and verifies closed months."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 @click.group(cls=SubcommandGroup)
 def command() -> None:
-    """Close the bill of a month, and verify a closed month.
+    """Close the bill of a month, list the closed months, and verify a closed month.
 
     \b
     Examples:
+      allot month list
       allot month close 2026-11 --signing-key ~/.ssh/billing
       allot month verify 2026-11
     """
@@ -92,6 +93,50 @@ def close(
         accept = "" if draft.refusals else ": --accept-unknown closes it nevertheless"
         click.echo(f"the month {month} can't be closed{accept}", err=True)
         raise click.exceptions.Exit(1)
+
+
+@command.command("list")
+@output_option()
+@record_options
+def list_months(*, style: str, repo: Path | None, url: str | None) -> None:
+    """List the closed months with their totals, from the branch `ledger` and the tags `bill/*` of origin.
+
+    The command refuses a ledger that somebody else changed. `allot month verify` computes a month again.
+
+    \b
+    Examples:
+      allot month list
+      allot month list -o json
+    """
+    from allotment.reports.outputs.month_list import ClosedMonthOutput, MonthListOutput
+    from allotment.services.billing.closed_bill import fetch_ledger
+    from allotment.services.billing.ledger_check import require_sound_ledger
+
+    source, _ = _open_origin(repo, url)
+    ledger = fetch_ledger(source)
+    require_sound_ledger(source, ledger)
+    closings = [ledger.read_closing(month) for month in ledger.months]
+    rows = tuple(
+        ClosedMonthOutput(
+            month=closing.month,
+            total=closing.total,
+            currency=closing.currency,
+            invoice_count=len(closing.totals),
+            commit=ledger.closings[closing.month],
+        )
+        for closing in closings
+    )
+    if style == "json":
+        from allotment.reports.outputs import as_json
+
+        click.echo(as_json(MonthListOutput(months=rows)), nl=False)
+    elif rows:
+        from allotment.cli.list_options import print_table
+        from allotment.reports.invoice_columns import closed_month_columns
+
+        print_table(rows, closed_month_columns(), wide=False)
+    else:
+        click.echo("no month is closed", err=True)
 
 
 @command.command("verify")

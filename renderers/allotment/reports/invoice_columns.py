@@ -20,6 +20,7 @@ from allotment.reports.invoice_texts import (
     format_resource,
 )
 from allotment.reports.list_table import ListColumn
+from allotment.reports.outputs.month_list import ClosedMonthOutput
 from allotment.reports.usage_columns import format_amount, format_hours
 
 
@@ -70,6 +71,16 @@ def sum_columns(dimensions: Sequence[str], currency: str) -> list[ListColumn[tup
     """Return the columns of the sums of lines: a column for each dimension, and the amount."""
     columns = [ListColumn[tuple[tuple[str, ...], Decimal]](name, _value_at(at)) for at, name in enumerate(dimensions)]
     return [*columns, ListColumn("amount", lambda row: format_money(row[1]), title=currency)]
+
+
+def closed_month_columns() -> list[ListColumn[ClosedMonthOutput]]:
+    """Return the columns of a list of closed months."""
+    return [
+        ListColumn("month", lambda row: row.month),
+        ListColumn("total", lambda row: f"{format_money(row.total)} {row.currency}"),
+        ListColumn("invoices", lambda row: str(row.invoice_count)),
+        ListColumn("commit", lambda row: row.commit[:12]),
+    ]
 
 
 def _value_at(index: int) -> Callable[[tuple[tuple[str, ...], Decimal]], str]:

@@ -29,6 +29,7 @@ OUTPUTS = (
     "cost",
     "bill",
     "month close",
+    "month list",
     "month verify",
     "wait",
     "instance",
