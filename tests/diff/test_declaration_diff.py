@@ -299,6 +299,10 @@ CASES = {
             f"access: {APP}: spec.versions[1.10.1].container.ports[http].exposure Members → Public (open to everybody without login)"
         ],
     ),
+    "the key of closed months": (
+        swap("platform/platform.yaml", "    timeZone:", f"    publicKey: {KEY}\n    timeZone:"),
+        [f"access: platform/platform.yaml: spec.billing.publicKey added: '{KEY}'"],
+    ),
     "a comment": (swap(ADA, "spec:\n", "# Mine.\nspec:\n"), []),
     "an instance, of which the things tell": (
         swap("tenants/solo-ada/instances/webui.yaml", "gpuSpec: l4-quarter", "gpuSpec: l4-whole"),

@@ -92,30 +92,35 @@ def read_status_branches(
 
 
 def read_fetched_status_branches(
-    repository: Repository, clusters: Mapping[str, str | None]
+    repository: Repository, clusters: Mapping[str, str | None], *, is_at_origin: bool
 ) -> dict[str, list[StatusBranch]]:
     """Return the trusted states of several clusters' status branches that earlier fetches left in the clone.
 
     A cluster has up to three states, because `git fetch` and the commands that show a status update different refs.
-    `clusters` is the same as for `read_status_branches`. This function fetches nothing.
+    `clusters` is the same as for `read_status_branches`. `is_at_origin` says whether the status branches are at origin.
+    This function fetches nothing.
     """
     states: dict[str, list[StatusBranch]] = {}
     for cluster, key in clusters.items():
         checked = [
-            _check_commit(repository, cluster, key, each) for each in list_fetched_commits(repository, cluster, key)
+            _check_commit(repository, cluster, key, each)
+            for each in list_fetched_commits(repository, cluster, key, is_at_origin=is_at_origin)
         ]
         states[cluster] = [state for state in checked if not state.distrust_reason]
     return states
 
 
-def list_fetched_commits(repository: Repository, cluster: str, key: str | None) -> list[str]:
+def list_fetched_commits(
+    repository: Repository, cluster: str, key: str | None, *, is_at_origin: bool = True
+) -> list[str]:
     """Return the commits of a cluster's status branch that earlier fetches left in the clone.
 
-    If the cluster declares a key, only commits with its signature count.
+    If the cluster declares a key, only commits with its signature count. `is_at_origin` says whether the status branches are at
+    origin, so that `git fetch` brings them; else a branch of origin with such a name belongs to somebody else.
     """
     branch = status_branch(cluster)
     fetched = branch.replace("refs/heads/", "refs/remotes/origin/", 1)
-    refs = (tracking_ref(branch), tracking_ref(reported_ref(cluster)), fetched)
+    refs = (tracking_ref(branch), tracking_ref(reported_ref(cluster)), *((fetched,) if is_at_origin else ()))
     commits = dict.fromkeys(filter(None, map(repository.objects.resolve_commit, refs)))
     trusted = []
     for commit in commits:

@@ -154,3 +154,22 @@ def test_a_status_that_the_declared_key_did_not_sign_does_not_count(pull: Pull) 
     result = plan(pull)
     assert result.month_forecasts == ()
     assert [words for words in result.skipped_checks if "this month so far" in words]
+
+
+def test_a_branch_of_origin_is_no_status_if_the_status_is_elsewhere(pull: Pull) -> None:
+    record(pull, ran("webui", "11-20T12:00", spec="l4-quarter"))
+    pull.edit(
+        "platform/platform.yaml", "    branch: main\n", "    branch: main\n    status: https://forge.example/status\n"
+    )
+    pull.commit("Report elsewhere")
+    git(pull.root, "branch", "-f", "main", "HEAD")
+    make_expensive(pull)
+    assert plan(pull).month_forecasts == ()
+
+
+def test_a_status_from_the_future_does_not_count(pull: Pull) -> None:
+    record(pull, now="11-29T11:00")
+    make_expensive(pull)
+    result = plan(pull)
+    assert result.month_forecasts == ()
+    assert [words for words in result.skipped_checks if "no usage of eu-1 in this month" in words]

@@ -20,7 +20,10 @@ from allotment.diff.cost_diff import CostChange
 from allotment.diff.month_forecast import MonthForecast
 from allotment.services.billing.usage_reader import read_fetched_record
 from allotment.services.check.catalog_check import check_catalog
-from allotment.services.platform_settings import read_reporter_keys
+from allotment.services.platform_settings import read_reporter_keys, resolve_branch_urls
+from allotment.services.reporter.clone import ORIGIN
+
+_CLOCK_TOLERANCE = 86_400  # seconds that the clock of a cluster may be ahead
 
 
 class CurrentMonth(NamedTuple):
@@ -43,7 +46,10 @@ def read_month_record(
     repository: Repository, source: Source, tenants: Collection[str], month: CurrentMonth
 ) -> UsageRecord:
     """Return the usage of tenants in a month from the last fetched states of the declared clusters' status branches."""
-    return read_fetched_record(repository, read_reporter_keys(source), tenants, month.period.start)
+    is_at_origin = resolve_branch_urls(source, ORIGIN).status == ORIGIN
+    return read_fetched_record(
+        repository, read_reporter_keys(source), tenants, month.period.start, is_at_origin=is_at_origin
+    )
 
 
 class ForecastChanges(NamedTuple):
@@ -81,8 +87,10 @@ def forecast_changes(
 
 
 def is_observed_in(record: ClusterRecord, month: CurrentMonth) -> bool:
-    """Return whether a record can be read and has something of the month."""
-    return not record.problems and record.observed_until is not None and record.observed_until >= month.period.start
+    """Return whether a record can be read and has something of the month. A record from the future is a forgery."""
+    if record.problems or record.observed_until is None:
+        return False
+    return month.period.start <= record.observed_until <= month.now + _CLOCK_TOLERANCE
 
 
 class Forecaster:

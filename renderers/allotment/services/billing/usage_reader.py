@@ -88,14 +88,20 @@ def read_usage_record(
 
 
 def read_fetched_record(
-    repository: Repository, keys: Mapping[str, str | None], tenants: Collection[str], since: int
+    repository: Repository,
+    keys: Mapping[str, str | None],
+    tenants: Collection[str],
+    since: int,
+    *,
+    is_at_origin: bool,
 ) -> UsageRecord:
     """Return the uses of some tenants from the newest states of the status branches that earlier fetches left in the clone.
 
     `keys` maps each cluster to the declared public key of its reporter. A cluster without such a state has no record.
+    `is_at_origin` says whether the status branches are at origin.
     """
     newest = []
-    for cluster, states in read_fetched_status_branches(repository, keys).items():
+    for cluster, states in read_fetched_status_branches(repository, keys, is_at_origin=is_at_origin).items():
         readings = [
             _ClusterReader(repository, cluster, state, is_signed=keys[cluster] is not None).read(tenants, since)
             for state in states
