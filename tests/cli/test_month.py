@@ -169,6 +169,8 @@ def test_another_key_than_the_declared_key_closes_nothing(month: Run, place: Pla
     other = new_key(tmp_path, "other")
     result = month("close", "2026-10", "--accept-unknown", "--signing-key", other)
     assert "Git signs with another key than spec.billing.publicKey of the platform" in result.err
+    public = month("close", "2026-10", "--accept-unknown", "--signing-key", other.with_suffix(".pub"))
+    assert public.err.endswith("other.pub is the public half of a key: name the private key\n")
     for setting in (("gpg.format", "ssh"), ("user.signingKey", str(other))):
         git(place.root, "config", *setting)
     assert "Git signs with another key" in month("close", "2026-10", "--accept-unknown").err

@@ -280,6 +280,9 @@ class Repository:
         With `keep`, the settings are written into the repository's own configuration. Otherwise, they apply only to
         this Python object.
         """
+        with key.open("rb") as file:
+            if file.read(8).startswith((b"ssh-", b"ecdsa-", b"sk-")):
+                raise OperationRefused(f"{key} is the public half of a key: name the private key")
         done = subprocess.run(  # noqa: S603  # Git signs with this program too; no argument is from a stranger
             ["ssh-keygen", "-y", "-P", "", "-f", str(key.resolve())],  # noqa: S607
             capture_output=True,
