@@ -450,8 +450,9 @@ def test_live_objects_are_as_published(
 
 
 def test_edits_and_foreign_objects_are_named(
-    published: Place, allot: Allot, connection_options: list[object], exact: Answers
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(edit_detection, "UNSYNCED_SECONDS", 3600)  # however long this test takes
     deployment, policy = exact.whole["deployments"][0], exact.whole["networkpolicies"][0]
     name, space = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
     deployment["spec"]["template"]["spec"]["containers"].append(
