@@ -65,7 +65,8 @@ def command(
     day in the billing time zone. The command reads the prices of the merged declarations, and changes nothing. A closed month
     is computed from the commits of its closing (`allot month close`). The next month has the adjustments of closed months.
 
-    With -o focus, the command writes CSV in the format FOCUS 1.2, with a row for each line. With -o svg, the command draws the cost of each day, and the hours of physical GPUs by spec. -o html has the same plots.
+    With -o focus, the command writes CSV in the format FOCUS 1.2, with a row for each line. With -o svg, the command draws the
+    cost of each day, and the hours of physical GPUs by spec. -o html has the same plots.
 
     If nobody observed the cluster when a use ended, the time after the last observation is free, unless the platform declares
     `billing.unknown: Billed`.

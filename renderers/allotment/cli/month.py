@@ -13,7 +13,6 @@ from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, escape_unprintable, pluralize
 
 if TYPE_CHECKING:
-    from allotment.adapters.git.remote import Remote
     from allotment.billing.monthly_bill import MonthlyBill
     from allotment.services.billing.billing_source import BillingSource
     from allotment.services.billing.month_closing import ClosingDraft
@@ -79,7 +78,7 @@ def close(
     from allotment.services.billing.closed_bill import fetch_ledger
     from allotment.services.billing.month_closing import draft_closing, write_month
 
-    source, origin = _open_origin(repo, url)
+    source = _open_source_with_origin(repo, url)
     ledger = fetch_ledger(source)
     draft = draft_closing(source, ledger, month, int(current_time().timestamp()))
     refusals = (*draft.refusals, *(() if accepts_unknown else draft.unknowns))
@@ -87,7 +86,7 @@ def close(
     if not refusals and not dry_run:
         if signing_key is not None:
             source.clone.repository.sign_with(signing_key, keep=False)
-        commit = write_month(source, origin, ledger, draft)
+        commit = write_month(source, ledger, draft)
     _print_closing(draft, commit, style)
     if refusals:
         accept = "" if draft.refusals else ": --accept-unknown closes it nevertheless"
@@ -112,7 +111,7 @@ def list_months(*, style: str, repo: Path | None, url: str | None) -> None:
     from allotment.services.billing.closed_bill import fetch_ledger
     from allotment.services.billing.ledger_check import require_sound_ledger
 
-    source, _ = _open_origin(repo, url)
+    source = _open_source_with_origin(repo, url)
     ledger = fetch_ledger(source)
     require_sound_ledger(source, ledger)
     closings = [ledger.read_closing(month) for month in ledger.months]
@@ -160,18 +159,18 @@ def verify(*, month: str, style: str, repo: Path | None, url: str | None) -> Non
     from allotment.services.billing.closed_bill import fetch_ledger
     from allotment.services.billing.month_verification import verify_month
 
-    source, _ = _open_origin(repo, url)
+    source = _open_source_with_origin(repo, url)
     verification = verify_month(source, fetch_ledger(source), month)
     _print_verification(verification, style)
     if not verification.is_verified:
         raise click.exceptions.Exit(1)
 
 
-def _open_origin(repo: Path | None, url: str | None) -> tuple[BillingSource, Remote]:
+def _open_source_with_origin(repo: Path | None, url: str | None) -> BillingSource:
     source = open_source(repo, url)
     if not source.clone.has_origin:
         raise OperationRefused("the clone has no remote named origin, which has the ledger")
-    return source, source.clone.remote("origin")
+    return source
 
 
 def _print_closing(draft: ClosingDraft, commit: str | None, style: str) -> None:

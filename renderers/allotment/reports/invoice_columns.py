@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import count
 
@@ -21,7 +21,7 @@ from allotment.reports.invoice_texts import (
 )
 from allotment.reports.list_table import ListColumn
 from allotment.reports.outputs.month_list import ClosedMonthOutput
-from allotment.reports.usage_columns import format_amount, format_hours
+from allotment.reports.usage_columns import format_amount, format_hours, group_columns
 
 
 def invoice_columns(currency: str) -> list[ListColumn[Invoice]]:
@@ -69,8 +69,7 @@ def part_columns(zone: datetime.tzinfo) -> list[ListColumn[Share]]:
 
 def sum_columns(dimensions: Sequence[str], currency: str) -> list[ListColumn[tuple[tuple[str, ...], Decimal]]]:
     """Return the columns of the sums of lines: a column for each dimension, and the amount."""
-    columns = [ListColumn[tuple[tuple[str, ...], Decimal]](name, _value_at(at)) for at, name in enumerate(dimensions)]
-    return [*columns, ListColumn("amount", lambda row: format_money(row[1]), title=currency)]
+    return [*group_columns(dimensions), ListColumn("amount", lambda row: format_money(row[1]), title=currency)]
 
 
 def closed_month_columns() -> list[ListColumn[ClosedMonthOutput]]:
@@ -81,7 +80,3 @@ def closed_month_columns() -> list[ListColumn[ClosedMonthOutput]]:
         ListColumn("invoices", lambda row: str(row.invoice_count)),
         ListColumn("commit", lambda row: row.commit[:12]),
     ]
-
-
-def _value_at(index: int) -> Callable[[tuple[tuple[str, ...], Decimal]], str]:
-    return lambda row: row[0][index]

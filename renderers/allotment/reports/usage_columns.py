@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from typing import Any
 
 from allotment.billing.capacity_totals import CapacityTotal
 from allotment.billing.periods import format_moment
@@ -34,9 +35,8 @@ def interval_columns(zone: datetime.tzinfo) -> list[ListColumn[Share]]:
 
 def total_columns(dimensions: Sequence[str]) -> list[ListColumn[Total]]:
     """Return the columns of sums: a column for each dimension, and the sums in hours and in GiB × hours."""
-    columns = [ListColumn[Total](name, _value_at(index)) for index, name in enumerate(dimensions)]
     return [
-        *columns,
+        *group_columns(dimensions),
         ListColumn("unit-hours", lambda total: format_hours(to_hours(total.units.certain))),
         ListColumn(
             "storage-gib-hours",
@@ -83,8 +83,13 @@ def format_hours(hours: Decimal) -> str:
     return f"{hours.quantize(Decimal('0.01'), rounding='ROUND_HALF_UP'):f}"
 
 
-def _value_at(index: int) -> Callable[[Total], str]:
-    return lambda total: total.group[index]
+def group_columns(dimensions: Sequence[str]) -> list[ListColumn[Any]]:
+    """Return a column for each dimension of rows that begin with their group, which has a value for each dimension."""
+    return [ListColumn(name, _value_at(index)) for index, name in enumerate(dimensions)]
+
+
+def _value_at(index: int) -> Callable[[Any], str]:
+    return lambda row: str(row[0][index])
 
 
 def _format_unknown(hours: Decimal) -> str:

@@ -14,7 +14,7 @@ from allotment.services.platform_settings import read_platform
 
 def require_sound_ledger(source: BillingSource, ledger: LedgerBranch) -> None:
     """Raise OperationRefused with all faults of the ledger, if it has any."""
-    months = sorted({*ledger.months, *ledger.tags, *ledger.list_folders()})
+    months = sorted({*ledger.tags, *ledger.list_folders()})
     faults = [fault for month in months for fault in find_faults(source, ledger, month)]
     faults += _find_reordered(source, ledger) if not faults else ()
     if faults:
@@ -27,7 +27,8 @@ def require_sound_ledger(source: BillingSource, ledger: LedgerBranch) -> None:
 def find_faults(source: BillingSource, ledger: LedgerBranch, month: str) -> Iterator[str]:
     """Yield the faults of a closed month: of its tag, its signature, its files and its evidence.
 
-    The commit with the prices of the month, which must be merged, declares the key of the signature. So a later key doesn't make earlier months invalid.
+    The commit with the prices of the month, which must be merged, declares the key of the signature. So a later key doesn't
+    make earlier months invalid.
     """
     repository, tag, name = ledger.repository, ledger.tags.get(month), tag_name(month)
     if tag is None:

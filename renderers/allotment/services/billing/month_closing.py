@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from allotment.adapters.git.remote import Remote
 from allotment.billing.ledger import close_month
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import next_month
@@ -18,6 +17,7 @@ from allotment.services.billing.closed_bill import compute_open_bill
 from allotment.services.billing.ledger_branch import LedgerBranch, push_closing, write_closing
 from allotment.services.billing.ledger_check import require_sound_ledger
 from allotment.services.platform_settings import read_platform
+from allotment.services.reporter.clone import ORIGIN
 
 
 class ClosingDraft(NamedTuple):
@@ -56,8 +56,8 @@ def draft_closing(source: BillingSource, ledger: LedgerBranch, month: str, now: 
     return ClosingDraft(bill, key or "", tuple(refusals), tuple(_list_unknowns(source, ledger, bill)), notes)
 
 
-def write_month(source: BillingSource, remote: Remote, ledger: LedgerBranch, draft: ClosingDraft) -> str:
-    """Write a closed month and its signed tag to a remote, and return the commit.
+def write_month(source: BillingSource, ledger: LedgerBranch, draft: ClosingDraft) -> str:
+    """Write a closed month and its signed tag to origin, and return the commit.
 
     Raises OperationRefused if Git can't sign with the declared key, or if another closing was faster.
     """
@@ -65,7 +65,7 @@ def write_month(source: BillingSource, remote: Remote, ledger: LedgerBranch, dra
     evidence = [cluster.commit for cluster in closed.closing.clusters]
     author = source.clone.repository.committer()
     commit, tag = write_closing(ledger, closed, evidence, author, draft.key)
-    if not push_closing(remote, draft.bill.month, commit, tag):
+    if not push_closing(source.clone.remote(ORIGIN), draft.bill.month, commit, tag):
         raise OperationRefused("another closing was faster: run the command again")
     return commit
 

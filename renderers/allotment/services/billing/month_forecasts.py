@@ -20,7 +20,7 @@ from allotment.diff.cost_diff import CostChange
 from allotment.diff.month_forecast import MonthForecast
 from allotment.services.billing.usage_reader import read_fetched_record
 from allotment.services.check.catalog_check import check_catalog
-from allotment.services.platform_settings import read_reporter_keys, resolve_branch_urls
+from allotment.services.platform_settings import list_cluster_names, read_reporter_keys, resolve_branch_urls
 from allotment.services.reporter.clone import ORIGIN
 
 _CLOCK_TOLERANCE = 86_400  # seconds that the clock of a cluster may be ahead
@@ -68,7 +68,7 @@ def forecast_changes(
     """
     month = find_current_month(billing, now)
     record = read_month_record(repository, source, {change.tenant for change in changes}, month)
-    unobserved = frozenset(read_reporter_keys(source)) - {
+    unobserved = frozenset(list_cluster_names(source)) - {
         each.cluster for each in record.clusters if is_observed_in(each, month)
     }
     catalog = check_catalog(source, now.astimezone(month.zone).date()).catalog
