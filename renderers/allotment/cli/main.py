@@ -41,6 +41,7 @@ COMMAND_GROUPS = {
         "operation": "Show the change that has an operation ID.",
         "history": "Show the changes of state of an instance, storage or snapshot.",
         "recover": "Retry the failed preparation of a storage.",
+        "portal": "Build the portal: pages with the catalog, and with the resources and costs of tenants.",
     },
     "Finance": {
         "usage": "Show how long tenants used units, storages and snapshots.",

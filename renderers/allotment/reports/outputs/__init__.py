@@ -31,6 +31,7 @@ OUTPUTS = (
     "month close",
     "month list",
     "month verify",
+    "portal build",
     "wait",
     "instance",
     "instance list",

@@ -34,13 +34,16 @@ def compute_bill(
     tenant: str | None,
     *,
     adjusted_tenants: Collection[str] = (),
+    catalog: Catalog | None = None,
 ) -> MonthlyBill:
     """Return the bill of a month. It has an invoice for each tenant with usage or in `adjusted_tenants`, or for `tenant` alone.
 
-    `source` has the prices and the budgets. `record` has the usage of the month.
+    `source` has the prices and the budgets. `record` has the usage of the month. `catalog` is that of `source`, if the caller
+    has it already.
     """
     period = month_period(month, zone)
-    catalog = check_catalog(source, datetime.datetime.fromtimestamp(period.end - 1, zone).date()).catalog
+    day = datetime.datetime.fromtimestamp(period.end - 1, zone).date()
+    catalog = check_catalog(source, day).catalog if catalog is None else catalog._replace(as_of=day)
     prices = PriceList(catalog, zone)
     shares_by_tenant: dict[str, list[Share]] = defaultdict(list)
     for share in clip_uses(record.uses, period):

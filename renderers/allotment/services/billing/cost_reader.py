@@ -26,14 +26,21 @@ STALE_SECONDS = 2 * HOUR_SECONDS
 
 
 def compute_costs(
-    source: CommitSource, billing: Billing, record: UsageRecord, month: CurrentMonth, tenants: Iterable[str]
+    source: CommitSource,
+    billing: Billing,
+    record: UsageRecord,
+    month: CurrentMonth,
+    tenants: Iterable[str],
+    *,
+    catalog: Catalog | None = None,
 ) -> DeclaredCosts:
     """Return the costs of the declared resources of `tenants`. A tenant may have usage without a declaration.
 
-    `source` has the declarations and the prices. `record` has the usage of the month.
+    `source` has the declarations and the prices. `record` has the usage of the month. `catalog` is that of `source`, if the
+    caller has it already.
     """
     day = find_day(month.now, month.zone)
-    catalog = check_catalog(source, day).catalog
+    catalog = check_catalog(source, day).catalog if catalog is None else catalog._replace(as_of=day)
     forecaster = Forecaster(record, PriceList(catalog, month.zone), month, bills_unknown=billing.unknown == "Billed")
     resources: list[DeclaredCost] = []
     months: list[TenantMonth] = []

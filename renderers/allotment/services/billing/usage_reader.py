@@ -100,15 +100,28 @@ def read_fetched_record(
     `keys` maps each cluster to the declared public key of its reporter. A cluster without such a state has no record.
     `is_at_origin` says whether the status branches are at origin.
     """
-    newest = []
-    for cluster, states in read_fetched_status_branches(repository, keys, is_at_origin=is_at_origin).items():
-        readings = [
-            _ClusterReader(repository, cluster, state, is_signed=keys[cluster] is not None).read(tenants, since)
-            for state in states
-        ]
-        if readings:
-            newest.append(max(readings, key=lambda reading: reading.record.observed_until or 0))
-    return _join(newest)
+    return FetchedUsage(repository, keys, is_at_origin=is_at_origin).read(tenants, since)
+
+
+class FetchedUsage:
+    """The newest states of the status branches that earlier fetches left in the clone."""
+
+    def __init__(self, repository: Repository, keys: Mapping[str, str | None], *, is_at_origin: bool) -> None:
+        self._repository, self._keys = repository, keys
+        self._states = read_fetched_status_branches(repository, keys, is_at_origin=is_at_origin)
+
+    def read(self, tenants: Collection[str], since: int) -> UsageRecord:
+        """Return the uses of some tenants that ended after `since` or continue."""
+        newest = []
+        for cluster, states in self._states.items():
+            is_signed = self._keys[cluster] is not None
+            readings = [
+                _ClusterReader(self._repository, cluster, state, is_signed=is_signed).read(tenants, since)
+                for state in states
+            ]
+            if readings:
+                newest.append(max(readings, key=lambda reading: reading.record.observed_until or 0))
+        return _join(newest)
 
 
 def read_record_at(

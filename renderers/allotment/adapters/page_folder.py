@@ -1,0 +1,74 @@
+"""Writes the pages of a website into a folder, each page atomically, and removes the pages that are gone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+from allotment.problems import OperationRefused, quote_value
+
+MARKER = ".allotment-portal"
+_MARKER_TEXT = (
+    b"This folder is written by `allot portal build`, which removes all other files: keep nothing of your own here.\n"
+)
+
+
+class PageFolder:
+    """A folder of pages. Several processes may write different pages at once.
+
+    Raises OperationRefused if the folder holds files of somebody else, or if it can't be read or written.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.out = out.absolute()
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+            if self.out.is_symlink():
+                raise OperationRefused(f"{quote_value(str(out))} is a link: name the folder itself")
+            names = os.listdir(self.out)
+            if names and MARKER not in names:
+                raise OperationRefused(
+                    f"{quote_value(str(out))} holds files that `allot portal build` did not write: name an empty or a new folder"
+                )
+            (self.out / MARKER).write_bytes(_MARKER_TEXT)
+        except OSError as error:
+            raise self._describe(error) from None
+
+    def write(self, path: str, content: bytes) -> bool:
+        """Write the page at a path below the folder. Return whether this changed the page."""
+        target = os.path.join(self.out, path)
+        try:
+            try:
+                with open(target, "rb") as file:
+                    if file.read() == content:
+                        return False
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+            temporary = f"{target}.{os.getpid()}.tmp"
+            with open(temporary, "wb") as file:
+                file.write(content)
+            os.replace(temporary, target)
+        except OSError as error:
+            raise self._describe(error) from None
+        return True
+
+    def remove_others(self, paths: Collection[str], below: str = "") -> int:
+        """Remove all files below a folder except `paths`, and return their number."""
+        removed = 0
+        try:
+            for folder, _, names in os.walk(self.out / below, topdown=False):
+                place = os.path.relpath(folder, self.out)
+                for name in names:
+                    path = name if place == "." else f"{place}/{name}"
+                    if path not in paths and path != MARKER:
+                        os.unlink(os.path.join(folder, name))
+                        removed += 1
+                if place != "." and not os.listdir(folder):
+                    os.rmdir(folder)
+        except OSError as error:
+            raise self._describe(error) from None
+        return removed
+
+    def _describe(self, error: OSError) -> OperationRefused:
+        return OperationRefused(f"{error.filename or self.out} can't be written: {error.strerror}")

@@ -1,0 +1,74 @@
+"""`allot portal`: builds the pages of the portal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from allotment.cli.completers import complete_tenants
+from allotment.cli.options import create_cache_opener, output_option, print_note
+from allotment.cli.status_options import clone_options, open_clone
+from allotment.cli.subcommand_group import SubcommandGroup
+from allotment.problems import pluralize
+
+
+@click.group(cls=SubcommandGroup)
+def command() -> None:
+    """Build the portal: a website with the catalog, and with the resources, costs and invoices of each tenant.
+
+    \b
+    Examples:
+      allot portal build --out site
+    """
+
+
+@command.command("build")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder of the pages. The command removes all other files in it.",
+)
+@click.option(
+    "--tenant",
+    metavar="NAME",
+    shell_complete=complete_tenants,
+    help="Write the public pages and the pages of this tenant. Default: all tenants.",
+)
+@output_option()
+@clone_options
+def build(*, out: Path, tenant: str | None, style: str, repo: Path | None, url: str | None) -> None:
+    """Write the pages of the portal into a folder, which any web server can serve.
+
+    The command reads the merged declarations, the reports of the clusters and the recorded usage, as `allot status` and
+    `allot cost` do. The public pages show the catalog with prices and free units. The pages of a tenant show its resources with
+    their states, its quota and its costs. They have nothing of other tenants, so with --tenant, the folder can be given to the
+    tenant.
+
+    The folder `tenants/TENANT` is for the members of this tenant only: the web server must check this.
+
+    \b
+    Examples:
+      allot portal build --out site
+      allot portal build --out site --tenant solo-ada
+    """
+    from allotment.adapters.page_folder import PageFolder
+    from allotment.cli.list_options import current_time
+    from allotment.reports.outputs.portal_build import PortalBuildOutput
+    from allotment.services.portal.site_builder import build_site
+
+    clone = open_clone(repo, url)
+    result = build_site(clone, PageFolder(out), tenant, current_time(), create_cache_opener(clone.root, "-facts"))
+    if style == "json":
+        from allotment.reports.outputs import as_json
+
+        output = PortalBuildOutput(
+            folder=str(out), commit=result.commit, pages=result.pages, changed=result.changed, removed=result.removed
+        )
+        click.echo(as_json(output), nl=False)
+        return
+    print_note(
+        f"{out} has {pluralize(result.pages, 'page')} of commit {result.commit[:12]}: {result.changed} changed,"
+        f" {result.removed} removed"
+    )

@@ -1,0 +1,108 @@
+"""Builds the public pages: the home page, the catalog, how to start, and the data of the forms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from allotment.portal.page_renderer import Page, render_page
+from allotment.portal.site_facts import GpuSpecEntry, SiteFacts
+
+
+class _SpecSummary(NamedTuple):
+    """A GPUSpec with the lowest price and the free units of all clusters."""
+
+    title: str
+    gpu_text: str
+    gpu_memory: str
+    price: Any
+    free: int
+    total: int
+
+
+def build_public_pages(site: SiteFacts) -> Iterator[Page]:
+    """Yield the pages that everybody may read."""
+    yield render_page("index.html", "home.html.j2", site=site, offers=_summarize_specs(site))
+    yield render_page("start/index.html", "start.html.j2", site=site)
+    yield render_page(
+        "catalog/index.html",
+        "catalog.html.j2",
+        site=site,
+        gpu_texts=[describe_gpus(spec.gpus, spec.model) for spec in site.gpu_specs],
+    )
+    yield Page("catalog/offers.json", json.dumps(describe_offers(site), ensure_ascii=False).encode())
+
+
+def describe_gpus(gpus: Fraction, model: str) -> str:
+    """Return the GPUs of a unit as text, such as `1 nvidia-l4` or `1/4 nvidia-l4`."""
+    return f"{gpus} {model}"
+
+
+def describe_offers(site: SiteFacts) -> dict[str, Any]:
+    """Return the offers for the forms. Money and GPUs are exact decimal texts, and sizes are in bytes."""
+    return {
+        "currency": site.currency,
+        "gpuSpecs": [
+            {
+                "cluster": spec.cluster,
+                "name": spec.name,
+                "text": describe_gpus(spec.gpus, spec.model),
+                "model": spec.model,
+                "gpus": [spec.gpus.numerator, spec.gpus.denominator],
+                "sharing": spec.sharing,
+                "price": None if spec.price is None else str(spec.price),
+                "free": spec.free,
+                "lifecycle": spec.lifecycle,
+            }
+            for spec in site.gpu_specs
+        ],
+        "storageSpecs": [
+            {
+                "cluster": spec.cluster,
+                "name": spec.name,
+                "price": None if spec.price is None else str(spec.price),
+                "minSize": spec.min_size,
+                "maxSize": spec.max_size,
+                "free": spec.free_bytes,
+                "lifecycle": spec.lifecycle,
+            }
+            for spec in site.storage_specs
+        ],
+        "apps": [
+            {
+                "name": app.name,
+                "title": app.title,
+                "versions": [
+                    {
+                        "version": version.version,
+                        "exposures": version.exposures,
+                        "folders": [{"path": path, "description": text} for path, text in version.folders],
+                    }
+                    for version in app.versions
+                    if version.lifecycle in ("Active", "Deprecated")
+                ],
+            }
+            for app in site.apps
+        ],
+    }
+
+
+def _summarize_specs(site: SiteFacts) -> list[_SpecSummary]:
+    """Return the GPUSpecs that are for sale, each once, in the order of the catalog."""
+    by_name: dict[str, list[GpuSpecEntry]] = {}
+    for spec in site.gpu_specs:
+        if spec.lifecycle == "Active":
+            by_name.setdefault(spec.name, []).append(spec)
+    return [
+        _SpecSummary(
+            title=specs[0].title,
+            gpu_text=describe_gpus(specs[0].gpus, specs[0].model),
+            gpu_memory=specs[0].gpu_memory,
+            price=specs[0].price,
+            free=sum(spec.free for spec in specs),
+            total=sum(spec.total for spec in specs),
+        )
+        for specs in by_name.values()
+    ]

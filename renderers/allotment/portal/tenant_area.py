@@ -1,0 +1,115 @@
+"""Defines the facts of a tenant that its pages show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
+
+from allotment.billing.declared_costs import TenantMonth
+from allotment.capacity.pricing import HOURS_A_MONTH
+from allotment.declared.tenant_facts import MemberFacts
+from allotment.declared.values import format_decimal, format_size
+from allotment.observed.resource_rows import InstanceRow, StorageRow
+from allotment.reports.links import InstanceLinks
+from allotment.reports.plots import Plot
+from allotment.rules.quota import QuotaLimits, QuotaUsage
+
+
+class QuotaBar(NamedTuple):
+    """The used part of a limit of the quota. `text` has both as text."""
+
+    label: str
+    used: float
+    limit: float
+    text: str
+
+
+class InstanceDetail(NamedTuple):
+    """An instance with the explanation of its state. `page` is the name of its page. `remedy` says what to do; it is empty if nothing is to be done.
+
+    `ssh_command` and `links` are empty if the instance has none.
+    """
+
+    row: InstanceRow
+    page: str
+    meaning: str
+    remedy: str
+    ssh_command: str
+    other_urls: tuple[str, ...]
+    links: InstanceLinks
+    nodes: tuple[str, ...]
+    restarts: int
+
+    @property
+    def cost_per_month(self) -> Decimal | None:
+        """The cost in a month of 730 hours."""
+        return None if self.row.cost_per_hour is None else self.row.cost_per_hour * HOURS_A_MONTH
+
+
+class StorageDetail(NamedTuple):
+    """A storage with the explanation of its state, as in `InstanceDetail`."""
+
+    row: StorageRow
+    page: str
+    meaning: str
+    remedy: str
+    snapshots: tuple[SnapshotDetail, ...]
+
+    @property
+    def cost_per_month(self) -> Decimal | None:
+        """The cost in a month of 730 hours."""
+        return None if self.row.cost_per_hour is None else self.row.cost_per_hour * HOURS_A_MONTH
+
+
+class SnapshotDetail(NamedTuple):
+    """A snapshot of a storage. `created_at` is the time when it was taken; empty before that."""
+
+    name: str
+    storage: str
+    state: str
+    reason: str
+    message: str
+    created_at: str
+
+
+class TenantArea(NamedTuple):
+    """The facts of a tenant. `retention` says why the tenant stays at its last published manifests; empty if it does not.
+
+    `month` is None without a readable declaration. `stale_clusters` are the clusters with a possibly outdated report.
+    """
+
+    name: str
+    title: str
+    description: str
+    plan: str
+    lifecycle: str
+    instances: tuple[InstanceDetail, ...]
+    storages: tuple[StorageDetail, ...]
+    snapshots: tuple[SnapshotDetail, ...]
+    members: tuple[MemberFacts, ...]
+    quota: tuple[QuotaBar, ...]
+    month: TenantMonth | None
+    plots: tuple[Plot, ...]
+    retention: str
+    stale_clusters: tuple[str, ...]
+
+
+def measure_quota(limits: QuotaLimits | None, usage: QuotaUsage) -> tuple[QuotaBar, ...]:
+    """Return a bar for each limit of a quota; none if the tariff plan can't be read."""
+    return tuple(_list_bars(limits, usage)) if limits is not None else ()
+
+
+def _list_bars(limits: QuotaLimits, usage: QuotaUsage) -> Iterator[QuotaBar]:
+    for model in sorted({*limits.gpus, *usage.gpus}):
+        used, limit = usage.gpus.get(model, Fraction(0)), limits.gpus.get(model, 0)
+        yield QuotaBar(f"GPUs {model}", float(used), limit, f"{format_decimal(used)} of {limit}")
+    for label, count, limit in (
+        ("Instances", usage.instances, limits.instances),
+        ("Storages", usage.storages, limits.storages),
+        ("Snapshots", usage.snapshots, limits.snapshots),
+    ):
+        yield QuotaBar(label, count, limit, f"{count} of {limit}")
+    sizes = f"{format_size(usage.storage)} of {format_size(limits.storage)}"
+    yield QuotaBar("Storage size", usage.storage, limits.storage, sizes)

@@ -1,0 +1,49 @@
+"""Builds the pages of a tenant: its resources with their states, quota, cost and members."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from allotment.portal.page_renderer import Page, render_page
+from allotment.portal.site_facts import SiteFacts
+from allotment.portal.tenant_area import TenantArea
+from allotment.reports.cost_columns import describe_gaps, describe_near_budget
+
+
+def tenant_folder(tenant: str) -> str:
+    """Return the folder of a tenant's pages."""
+    return f"tenants/{tenant}"
+
+
+def build_tenant_pages(site: SiteFacts, area: TenantArea) -> Iterator[Page]:
+    """Yield the pages of a tenant. They have nothing of other tenants."""
+    folder = tenant_folder(area.name)
+    yield render_page(
+        f"{folder}/index.html",
+        "tenant.html.j2",
+        site=site,
+        area=area,
+        states=_count_states(area),
+        notes=_list_notes(area),
+    )
+    yield render_page(f"{folder}/members.html", "members.html.j2", site=site, area=area)
+    for instance in area.instances:
+        path = f"{folder}/instances/{instance.page}.html"
+        yield render_page(path, "instance.html.j2", site=site, area=area, instance=instance, row=instance.row)
+    for storage in area.storages:
+        path = f"{folder}/storages/{storage.page}.html"
+        yield render_page(path, "storage.html.j2", site=site, area=area, storage=storage, row=storage.row)
+
+
+def _count_states(area: TenantArea) -> list[tuple[str, int]]:
+    """Return the states of the instances and how often they occur, the most frequent first."""
+    return Counter(instance.row.reported_state for instance in area.instances).most_common()
+
+
+def _list_notes(area: TenantArea) -> list[str]:
+    """Return the warning about the budget, and the limits of the costs."""
+    if area.month is None:
+        return []
+    warning = describe_near_budget(area.month.forecast) if area.month.forecast else ""
+    return [*([warning] if warning else []), *describe_gaps(area.month)]

@@ -1,0 +1,1 @@
+"""Builds the portal from a clone, and serves it."""

@@ -1,0 +1,73 @@
+"""Pages are written into a folder, and nothing of somebody else is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allotment.adapters.page_folder import MARKER, PageFolder
+from allotment.problems import OperationRefused
+
+
+def list_files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} - {MARKER}
+
+
+def test_only_changed_pages_are_written(tmp_path: Path) -> None:
+    folder = PageFolder(tmp_path / "site")
+    assert folder.write("a/b.html", b"1")
+    before = (tmp_path / "site/a/b.html").stat().st_ino
+    assert not folder.write("a/b.html", b"1")
+    assert (tmp_path / "site/a/b.html").stat().st_ino == before
+    assert folder.write("a/b.html", b"2")
+    assert (tmp_path / "site/a/b.html").read_bytes() == b"2"
+    assert list_files(tmp_path / "site") == {"a/b.html"}
+
+
+def test_pages_that_are_gone_are_removed_with_their_folders(tmp_path: Path) -> None:
+    folder = PageFolder(tmp_path)
+    for path in ("index.html", "a/b.html", "c/d/e.html"):
+        folder.write(path, b"1")
+    assert folder.remove_others({"index.html"}) == 2
+    assert list_files(tmp_path) == {"index.html"}
+    assert not (tmp_path / "c").exists()
+    PageFolder(tmp_path)  # the folder is still ours
+
+
+def test_pages_below_a_folder_are_removed_alone(tmp_path: Path) -> None:
+    folder = PageFolder(tmp_path)
+    for path in ("index.html", "a/b.html", "a/c.html"):
+        folder.write(path, b"1")
+    assert folder.remove_others({"a/c.html"}, "a") == 1
+    assert list_files(tmp_path) == {"index.html", "a/c.html"}
+
+
+def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(OperationRefused, match="did not write"):
+        PageFolder(tmp_path)
+    assert list_files(tmp_path) == {"notes.txt"}
+
+
+def test_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with pytest.raises(OperationRefused, match="is a link"):
+        PageFolder(tmp_path / "link")
+
+
+def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
+    folder = PageFolder(tmp_path / "site")
+    folder.write("a", b"1")
+    with pytest.raises(OperationRefused, match="can't be written"):
+        folder.write("a/b.html", b"2")
+
+
+def test_a_page_that_is_a_link_is_replaced_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("mine", encoding="utf-8")
+    folder = PageFolder(tmp_path / "site")
+    (tmp_path / "site/a.html").symlink_to(tmp_path / "secret")
+    folder.write("a.html", b"2")
+    assert (tmp_path / "secret").read_text(encoding="utf-8") == "mine"
+    assert not (tmp_path / "site/a.html").is_symlink()

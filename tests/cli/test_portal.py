@@ -1,0 +1,217 @@
+"""`allot portal build` writes pages from the merged declarations and the reports of clusters."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.conftest import Allot, Result, checked, edit
+from tests.published import Place
+
+from allotment.observed.status import Instance, Storage, TenantStatus
+
+NOW = datetime.datetime(2026, 11, 21, 12, 30, tzinfo=datetime.UTC)
+TENANTS = ("acme-robotics", "film-house", "ml-orbit", "northlight", "solo-ada", "studio-kite", "uni-lab")
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(place: Place, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setattr("allotment.cli.list_options.current_time", lambda: NOW)
+    return lambda *words: allot("portal", "build", "--repo", place.root, *words)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "site"
+
+
+def read(page: Path) -> str:
+    """Return the text of a page, without its tags."""
+    text = re.sub(r"<[^>]+>", " ", page.read_text(encoding="utf-8"))
+    return " ".join(html.unescape(text).split())
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def blob_of(place: Place, path: str) -> str:
+    from allotment.declared.inventory import compute_blob_id
+
+    return compute_blob_id((place.root / path).read_bytes())
+
+
+def test_the_public_pages_show_the_catalog(run: Run, out: Path) -> None:
+    result = run("--out", out)
+    assert result.code == 0, result.err
+    catalog = read(out / "catalog/index.html")
+    assert "l4-quarter eu-1 1/4 nvidia-l4 24Gi TimeSlicing 3 12Gi 50Gi 0.21 23 of 40" in catalog
+    assert "block-ssd eu-1 ReadWriteOnce 10Gi to 2Ti 0.10 199Ti" in catalog
+    assert "Stable Diffusion WebUI" in read(out / "index.html")
+    assert "allot instance create TENANT/NAME" in read(out / "start/index.html")
+    offers = json.loads((out / "catalog/offers.json").read_text(encoding="utf-8"))
+    spec = next(each for each in offers["gpuSpecs"] if each["name"] == "l4-quarter" and each["cluster"] == "eu-1")
+    assert (spec["gpus"], spec["price"], spec["free"]) == ([1, 4], "0.21", 23)
+
+
+def test_a_tenant_sees_the_state_the_reason_and_what_to_do(run: Run, out: Path, place: Place) -> None:
+    running = Instance(
+        "webui",
+        blob_of(place, "tenants/solo-ada/instances/webui.yaml"),
+        "Running",
+        "",
+        since="2026-11-21T10:00:00Z",
+        gpu_spec="l4-quarter",
+        units=1,
+        replicas=1,
+        ready_replicas=1,
+        url="https://webui--solo-ada.eu-1.gpu.northlight.example/",
+        ssh_command="ssh webui--solo-ada@ssh.eu-1.gpu.northlight.example",
+    )
+    failed = Storage(
+        "models",
+        blob_of(place, "tenants/solo-ada/storages/models.yaml"),
+        "Failed",
+        "PreparationFailed",
+        "attempt 1 failed with exit code 22",
+    )
+    place.report("eu-1", TenantStatus("solo-ada", "eu-1", instances=(running,), storages=(failed,)))
+    assert run("--out", out).code == 0
+    overview = read(out / "tenants/solo-ada/index.html")
+    assert "webui Running Open l4-quarter 1 eu-1 2026-11-21 10:00 UTC 0.21" in overview
+    assert "models Failed PreparationFailed" in overview
+    instance = (out / "tenants/solo-ada/instances/webui.html").read_text(encoding="utf-8")
+    assert 'href="https://webui--solo-ada.eu-1.gpu.northlight.example/"' in instance
+    assert "ssh webui--solo-ada@ssh.eu-1.gpu.northlight.example" in instance
+    assert 'href="../../../tenants/solo-ada/storages/models.html"' in instance
+    storage = read(out / "tenants/solo-ada/storages/models.html")
+    assert "attempt 1 failed with exit code 22" in storage
+    assert "What to do" in storage
+    assert "GPUs nvidia-l4 0.25 of 1" in overview
+
+
+def test_without_reports_the_pages_show_the_declarations(run: Run, out: Path) -> None:
+    assert run("--out", out).code == 0
+    assert "webui Merged NotPublished l4-quarter" in read(out / "tenants/solo-ada/index.html")
+    assert "ada User Admin ada-k 1" in read(out / "tenants/solo-ada/members.html")
+
+
+def test_the_pages_of_one_tenant_have_nothing_of_others(run: Run, out: Path, place: Place) -> None:
+    """The names of tenants, their displayed names, instances, storages, people and costs. The platform has a tenant's name."""
+    private = {
+        tenant: list_private_words(place.root / "tenants" / tenant) for tenant in TENANTS if tenant != "northlight"
+    }
+    run("--out", out)
+    costs = {
+        tenant: re.findall(r"([0-9]+\.[0-9]{2}) EUR in a month", read(out / f"tenants/{tenant}/index.html"))
+        for tenant in private
+    }
+    for tenant, words in private.items():
+        assert run("--out", out, "--tenant", tenant).code == 0
+        texts = files(out)
+        assert {path.split("/")[1] for path in texts if path.startswith("tenants/")} == {tenant}
+        own = words | set(costs[tenant])
+        for other in private.keys() - {tenant}:
+            assert costs[other], other
+            for word in (private[other] | set(costs[other])) - own:
+                leaks = [
+                    path for path, text in texts.items() if re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w-])", text)
+                ]
+                assert leaks == [], f"{word} of {other}"
+
+
+def list_private_words(folder: Path) -> set[str]:
+    """Return the names of a tenant, its resources and people. Words that name something of the catalog don't count."""
+    import yaml
+
+    words = {folder.name}
+    for path in folder.rglob("*.yaml"):
+        declared = yaml.safe_load(path.read_text(encoding="utf-8"))
+        words.add(declared["metadata"]["name"])
+        words |= {declared["spec"].get("displayName") or folder.name}
+        for user in declared["spec"].get("users", []):
+            words |= {user["name"], user.get("login", user["name"])}
+    common = {"base", "chat", "course", "lab", "models", "outputs", "preview", "papers", "notebooks", "Ada"}
+    return words - common
+
+
+def test_hostile_text_is_inert(run: Run, out: Path, place: Place) -> None:
+    evil = "<script>alert(1)</script> \\\"onload=x' \\u202Eevil {{ 7 * 7 }}"
+    edit(place.root, "tenants/solo-ada/tenant.yaml", "displayName: Ada", f'displayName: "{evil}"')
+    place.merge()
+    forged = Instance(
+        "webui",
+        "b",
+        "Running",
+        "",
+        "</p><script>x</script>" * 5000,
+        url="javascript:alert(1)",
+        links=("data:text/html,x",),
+    )
+    escaping = Instance("../../evil", "b", "Running", "")
+    place.report("eu-1", TenantStatus("solo-ada", "eu-1", instances=(forged, escaping)))
+    assert run("--out", out).code == 0
+    texts = files(out)
+    for path, text in texts.items():
+        assert "<script>" not in text, path
+        assert "javascript:" not in re.sub(r"(?s)<script src.*?</script>", "", text), path
+        assert "\u202e" not in text, path
+        assert 'href="data:' not in text, path
+        assert len(text) < 100_000, path
+        assert "49" not in text or path != "tenants/solo-ada/index.html"
+    assert not any("evil" in path for path in texts)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in texts["tenants/solo-ada/index.html"]
+
+
+def test_a_second_build_writes_only_what_changed(run: Run, out: Path, place: Place) -> None:
+    first = checked("portal build", run("--out", out, "-o", "json").out)
+    assert first["pages"] == first["changed"] > 50
+    second = checked("portal build", run("--out", out, "-o", "json").out)
+    assert (second["pages"], second["changed"], second["removed"]) == (first["pages"], 0, 0)
+    (place.root / "tenants/solo-ada/storages/styles.yaml").unlink()
+    place.merge()
+    third = checked("portal build", run("--out", out, "-o", "json").out)
+    assert third["removed"] == 1
+    assert not (out / "tenants/solo-ada/storages/styles.html").exists()
+
+
+def test_all_links_within_the_portal_exist(run: Run, out: Path) -> None:
+    assert run("--out", out).code == 0
+    pages = files(out)
+    count = 0
+    for path, text in pages.items():
+        if not path.endswith(".html"):
+            continue
+        for target in re.findall(r'(?:href|src)="([^"#]+)"', text):
+            if not target.startswith("https://"):
+                assert (out / path).parent.joinpath(target).resolve().is_relative_to(out.resolve()), (path, target)
+                assert (out / path).parent.joinpath(target).is_file(), (path, target)
+                count += 1
+    assert count > 200
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--tenant", "solo-adda"), "no tenant is named 'solo-adda'; did you mean 'solo-ada'?"),
+    ],
+)
+def test_what_the_command_refuses(run: Run, out: Path, words: tuple[str, ...], message: str) -> None:
+    result = run("--out", out, *words)
+    assert result.code == 2
+    assert message in result.err
+    assert not (out / "index.html").exists()
+
+
+def test_a_folder_of_somebody_else_is_refused(run: Run, place: Place) -> None:
+    result = run("--out", place.root)
+    assert result.code == 2
+    assert "holds files that `allot portal build` did not write" in result.err

@@ -1,0 +1,80 @@
+"""Text of tenants is inert on pages."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+from allotment.portal.inert_text import MAX_TEXT, format_code, hide_tenants, is_file_name, make_inert, safe_url
+
+
+@given(st.text())
+def test_a_text_on_a_page_is_printable(text: str) -> None:
+    assert make_inert(text).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "inert"),
+    [
+        ("Grüße, 世界", "Grüße, 世界"),
+        ("a\u202eb", "a\\u202eb"),
+        ("a\nb\x00", "a\\nb\\x00"),
+        ("\ud800", "\\ud800"),
+        ("x" * (MAX_TEXT + 1), "x" * MAX_TEXT + f"… ({MAX_TEXT + 1} characters)"),
+    ],
+)
+def test_control_characters_are_escaped_and_long_texts_cut(text: str, inert: str) -> None:
+    assert make_inert(text) == inert
+
+
+def test_values_that_are_not_texts_and_html_stay() -> None:
+    assert make_inert(3) == 3
+    assert make_inert(Markup("<b>\n</b>")) == Markup("<b>\n</b>")
+
+
+@pytest.mark.parametrize(
+    ("address", "link"),
+    [
+        ("https://a.example/x", "https://a.example/x"),
+        ("http://a.example", "http://a.example"),
+        ("javascript:alert(1)", ""),
+        ("JavaScript:alert(1)", ""),
+        ("data:text/html,x", ""),
+        ("//a.example", ""),
+        (" https://a.example", ""),
+        ("https://a.example/\u202e", ""),
+        ("https://" + "a" * MAX_TEXT, ""),
+        ("", ""),
+    ],
+)
+def test_only_addresses_of_the_web_are_links(address: str, link: str) -> None:
+    assert safe_url(address) == link
+
+
+def test_code_is_marked_and_html_escaped() -> None:
+    assert format_code("run `allot <x>` & wait") == "run <code>allot &lt;x&gt;</code> &amp; wait"
+
+
+def test_names_of_other_tenants_are_hidden() -> None:
+    text = "no unit is free: ml-orbit/chat holds 4, solo-ada 1; see https://webui--film-house.eu-1.example"
+    hidden = "no unit is free: another tenant/chat holds 4, solo-ada 1; see https://webui--another tenant.eu-1.example"
+    assert hide_tenants(text, "solo-ada", {"ml-orbit", "solo-ada", "film-house"}) == hidden
+    assert hide_tenants("orbit of ml", "solo-ada", {"ml-orbit"}) == "orbit of ml"
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [
+        ("webui", True),
+        ("web-ui2", True),
+        ("../x", False),
+        ("a/b", False),
+        ("", False),
+        ("Web", False),
+        ("a" * 65, False),
+    ],
+)
+def test_only_names_of_resources_are_part_of_a_path(name: str, fits: bool) -> None:
+    assert is_file_name(name) is fits
