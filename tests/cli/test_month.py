@@ -330,3 +330,25 @@ def test_the_bill_of_a_closed_month_is_the_closed_bill(close: Run, place: Place,
     assert allot("bill", "--month", "2026-10", "--repo", place.root).out.startswith("Invoices for 2026-10, closed (")
     unknown = allot("bill", "studio-kit", "--month", "2026-10", "--repo", place.root)
     assert "no tenant is named 'studio-kit'" in unknown.err
+
+
+def test_the_portal_shows_the_closed_month_as_it_was_billed(
+    close: Run, place: Place, allot: Allot, tmp_path: Path
+) -> None:
+    assert close().code == 0
+    later = [*OCTOBER, run("webui-f", "10-30 06:00", "10-30 09:00")]
+    report(place, "11-27 10:00", {"studio-kite": later, "": [GAP]})
+    assert allot("portal", "build", "--repo", place.root, "--out", tmp_path / "site").code == 0
+    commit = git(place.remote, "rev-parse", LEDGER)
+    pages = tmp_path / "site/tenants"
+    total = read_ledger(place, "2026-10/invoices/studio-kite.json")["total"]
+    assert f"{total} EUR" in (pages / "studio-kite/invoices/index.html").read_text(encoding="utf-8")
+    invoice = (pages / "studio-kite/invoices/2026-10.html").read_text(encoding="utf-8")
+    assert commit in invoice
+    assert f"<dt>Total</dt><dd>{total} EUR</dd>" in invoice
+    assert not (pages / "uni-lab/invoices/2026-10.html").exists()
+    git(place.remote, "update-ref", "-d", TAG)
+    assert allot("portal", "build", "--repo", place.root, "--out", tmp_path / "site").code == 0
+    assert "the ledger is not as it was written" in (pages / "studio-kite/invoices/index.html").read_text(
+        encoding="utf-8"
+    )

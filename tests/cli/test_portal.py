@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Allot, Result, checked, edit
+from tests.docs.october import record_october
 from tests.published import Place
 
-from allotment.observed.status import Instance, Storage, TenantStatus
+from allotment.observed.status import Instance, Storage, TenantStatus, Transition
 
 NOW = datetime.datetime(2026, 11, 21, 12, 30, tzinfo=datetime.UTC)
 TENANTS = ("acme-robotics", "film-house", "ml-orbit", "northlight", "solo-ada", "studio-kite", "uni-lab")
@@ -169,6 +170,48 @@ def test_hostile_text_is_inert(run: Run, out: Path, place: Place) -> None:
         assert "49" not in text or path != "tenants/solo-ada/index.html"
     assert not any("evil" in path for path in texts)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in texts["tenants/solo-ada/index.html"]
+
+
+def test_history_shows_merges_and_changes_of_state(run: Run, out: Path, place: Place) -> None:
+    place.merge()
+    (place.root / "tenants/solo-ada/storages/styles.yaml").unlink()
+    edit(place.root, "tenants/ml-orbit/tenant.yaml", "kind: Tenant", "kind: Tenant  # ours")
+    commit = place.merge()
+    steps = (
+        Transition("GPUInstance", "webui", "", "Running", "", "2026-11-20T10:00:00Z"),
+        Transition("GPUInstance", "webui", "Running", "Failed", "CrashLoop", "2026-11-20T22:00:00Z"),
+        Transition("GPUInstance", "../x", "Running", "Failed", "", "2026-11-20T22:00:00Z"),
+    )
+    failed = Instance("webui", "b", "Failed", "CrashLoop", since="2026-11-20T22:00:00Z")
+    place.report("eu-1", TenantStatus("solo-ada", "eu-1", instances=(failed,), transitions=steps))
+    assert run("--out", out).code == 0
+    page = (out / "tenants/solo-ada/history.html").read_text(encoding="utf-8")
+    text = read(out / "tenants/solo-ada/history.html")
+    assert f"GPUStorage styles removed {commit[:12]}" in text
+    assert f'/commit/{commit}"' in page
+    assert "ml-orbit" not in page
+    assert "2026-11-20 22:00 UTC webui eu-1 Failed CrashLoop" in text
+    assert "../x" not in page
+    instance = read(out / "tenants/solo-ada/instances/webui.html")
+    assert "It ran 45.2 % of the time in which it was declared to run, from 2026-11-01 to 2026-11-21." in instance
+
+
+def test_invoices_of_the_open_months(run: Run, out: Path, place: Place, allot: Allot) -> None:
+    record_october(place.remote)
+    assert run("--out", out).code == 0
+    bill = checked("bill", allot("bill", "--repo", place.root, "--month", "2026-10", "-o", "json").out)
+    totals = {invoice["tenant"]: f"{invoice['total']:.2f}" for invoice in bill["invoices"]}
+    assert set(totals) == {"solo-ada", "studio-kite"}
+    for tenant, total in totals.items():
+        assert f"2026-10 complete, not closed {total} EUR" in read(out / f"tenants/{tenant}/invoices/index.html")
+        page = read(out / f"tenants/{tenant}/invoices/2026-10.html")
+        assert f"Total {total} EUR" in page
+        assert "l4-quarter" in page
+    assert not (out / "tenants/uni-lab/invoices/2026-10.html").exists()
+    assert "2026-11 not final 0.00 EUR" in read(out / "tenants/uni-lab/invoices/index.html")
+    assert '<svg xmlns="http://www.w3.org/2000/svg" role="img"' in (
+        out / "tenants/studio-kite/invoices/2026-10.html"
+    ).read_text(encoding="utf-8")
 
 
 def test_a_second_build_writes_only_what_changed(run: Run, out: Path, place: Place) -> None:

@@ -104,3 +104,9 @@ def next_month(month: str) -> str:
     """Return the month after a month, such as 2027-01 after 2026-12."""
     year, number = int(month[:4]), int(month[5:])
     return f"{year + number // 12:04}-{number % 12 + 1:02}"
+
+
+def previous_month(month: str) -> str:
+    """Return the month before a month, such as 2026-12 before 2027-01."""
+    year, number = int(month[:4]), int(month[5:])
+    return f"{year - (number == 1):04}-{(number - 2) % 12 + 1:02}"

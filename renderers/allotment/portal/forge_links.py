@@ -48,6 +48,10 @@ class ForgeLinks(NamedTuple):
         """The fields of the query of `new_file`: for the path, and for the content; empty if the forge has no such field."""
         return ("file_name", "") if self.forge == "GitLab" else ("filename", "value")
 
+    def pull_request(self, number: int) -> str:
+        """Return the address of a pull request."""
+        return f"{self.pull_requests.removesuffix('s') if self.forge == 'GitHub' else self.pull_requests}/{number}"
+
     @property
     def pull_requests(self) -> str:
         """The address of the list of pull requests."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from allotment.billing.declared_costs import TenantMonth
 from allotment.capacity.pricing import HOURS_A_MONTH
 from allotment.declared.tenant_facts import MemberFacts
 from allotment.declared.values import format_decimal, format_size
 from allotment.observed.resource_rows import InstanceRow, StorageRow
+from allotment.portal.change_history import Merge, StateChange
 from allotment.reports.links import InstanceLinks
 from allotment.reports.plots import Plot
 from allotment.rules.quota import QuotaLimits, QuotaUsage
@@ -29,7 +30,8 @@ class QuotaBar(NamedTuple):
 class InstanceDetail(NamedTuple):
     """An instance with the explanation of its state. `page` is the name of its page. `remedy` says what to do; it is empty if nothing is to be done.
 
-    `ssh_command` and `links` are empty if the instance has none.
+    `ssh_command` and `links` are empty if the instance has none. `cost_so_far` is the cost in the current month; None without a
+    record. `availability` is None if its changes of state are unknown.
     """
 
     row: InstanceRow
@@ -41,6 +43,8 @@ class InstanceDetail(NamedTuple):
     links: InstanceLinks
     nodes: tuple[str, ...]
     restarts: int
+    cost_so_far: Decimal | None
+    availability: Plot | None
 
     @property
     def cost_per_month(self) -> Decimal | None:
@@ -56,6 +60,7 @@ class StorageDetail(NamedTuple):
     meaning: str
     remedy: str
     snapshots: tuple[SnapshotDetail, ...]
+    cost_so_far: Decimal | None
 
     @property
     def cost_per_month(self) -> Decimal | None:
@@ -74,10 +79,19 @@ class SnapshotDetail(NamedTuple):
     created_at: str
 
 
+class InvoiceView(NamedTuple):
+    """An invoice. `bill` has its texts for the template `invoice.j2`."""
+
+    month: str
+    total: Decimal
+    bill: dict[str, Any]
+
+
 class TenantArea(NamedTuple):
     """The facts of a tenant. `retention` says why the tenant stays at its last published manifests; empty if it does not.
 
     `month` is None without a readable declaration. `stale_clusters` are the clusters with a possibly outdated report.
+    `invoices`, `merges` and `state_changes` are sorted, the newest first; the first invoice is that of the current month.
     """
 
     name: str
@@ -91,9 +105,16 @@ class TenantArea(NamedTuple):
     members: tuple[MemberFacts, ...]
     quota: tuple[QuotaBar, ...]
     month: TenantMonth | None
-    plots: tuple[Plot, ...]
+    invoices: tuple[InvoiceView, ...]
+    merges: tuple[Merge, ...]
+    state_changes: tuple[StateChange, ...]
     retention: str
     stale_clusters: tuple[str, ...]
+
+    @property
+    def plots(self) -> list[Plot]:
+        """The plots of the current month."""
+        return self.invoices[0].bill["invoices"][0]["plots"] if self.invoices else []
 
 
 def measure_quota(limits: QuotaLimits | None, usage: QuotaUsage) -> tuple[QuotaBar, ...]:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
+from allotment.billing.periods import format_moment
+from allotment.portal.change_history import Merge
 from allotment.portal.page_renderer import Page, render_page
 from allotment.portal.site_facts import SiteFacts
 from allotment.portal.tenant_area import TenantArea
 from allotment.reports.cost_columns import describe_gaps, describe_near_budget
+
+MAX_CHANGES = 10  # of a merge that a page lists
 
 
 def tenant_folder(tenant: str) -> str:
@@ -16,8 +21,12 @@ def tenant_folder(tenant: str) -> str:
     return f"tenants/{tenant}"
 
 
-def build_tenant_pages(site: SiteFacts, area: TenantArea) -> Iterator[Page]:
-    """Yield the pages of a tenant. They have nothing of other tenants."""
+def build_tenant_pages(site: SiteFacts, area: TenantArea, *, searched: int, has_ledger_trouble: bool) -> Iterator[Page]:
+    """Yield the pages of a tenant. They have nothing of other tenants.
+
+    `searched` is the number of merges in which those of the tenant were searched. `has_ledger_trouble` says that the closed
+    months can't be read.
+    """
     folder = tenant_folder(area.name)
     yield render_page(
         f"{folder}/index.html",
@@ -28,12 +37,38 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea) -> Iterator[Page]:
         notes=_list_notes(area),
     )
     yield render_page(f"{folder}/members.html", "members.html.j2", site=site, area=area)
+    yield render_page(
+        f"{folder}/history.html",
+        "history.html.j2",
+        site=site,
+        area=area,
+        merges=[_describe_merge(merge) for merge in area.merges],
+        searched=searched,
+    )
+    yield render_page(
+        f"{folder}/invoices/index.html", "invoices.html.j2", site=site, area=area, trouble=has_ledger_trouble
+    )
+    for invoice in area.invoices:
+        path = f"{folder}/invoices/{invoice.month}.html"
+        yield render_page(path, "invoice_page.html.j2", site=site, area=area, invoice=invoice)
     for instance in area.instances:
         path = f"{folder}/instances/{instance.page}.html"
         yield render_page(path, "instance.html.j2", site=site, area=area, instance=instance, row=instance.row)
     for storage in area.storages:
         path = f"{folder}/storages/{storage.page}.html"
         yield render_page(path, "storage.html.j2", site=site, area=area, storage=storage, row=storage.row)
+
+
+def _describe_merge(merge: Merge) -> dict[str, Any]:
+    """Return the texts of a merge of one tenant."""
+    (changes,) = merge.changes.values()
+    return {
+        "moment": format_moment(merge.time),
+        "commit": merge.commit,
+        "pull_request": merge.pull_request,
+        "changes": [change.text for change in changes[:MAX_CHANGES]],
+        "omitted": max(0, len(changes) - MAX_CHANGES),
+    }
 
 
 def _count_states(area: TenantArea) -> list[tuple[str, int]]:

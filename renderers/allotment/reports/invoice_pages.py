@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from allotment.billing.invoices import Invoice, InvoiceLine
 from allotment.billing.monthly_bill import MonthlyBill
@@ -24,35 +25,36 @@ def render_markdown(bill: MonthlyBill) -> str:
 
 def render_html(bill: MonthlyBill) -> str:
     """Return the invoices as an HTML page, which prints each invoice on a new sheet. It loads nothing and has no scripts."""
-    columns = line_columns(bill.currency)
     tenant = bill.invoices[0].tenant if len(bill.invoices) == 1 else "all tenants"
-    return (
-        open_templates()
-        .get_template("invoices.html.j2")
-        .render(
-            title=f"Invoice of {tenant} for {bill.month}",
-            month=bill.month,
-            period=format_period(bill.period, bill.zone),
-            currency=bill.currency,
-            heads=[column.head for column in columns],
-            numeric=[index for index, column in enumerate(columns) if column.name in _NUMERIC_COLUMNS],
-            is_final=bill.is_final,
-            closed_in=bill.closed_in,
-            evidence=list_evidence(bill),
-            invoices=[
-                {
-                    "tenant": invoice.tenant,
-                    "total": format_money(invoice.total),
-                    "budget": format_budget(invoice, bill.currency),
-                    "unknown": format_unknown(invoice, bill.currency, is_billed=bill.bills_unknown),
-                    "notes": _list_notes(bill, invoice),
-                    "plots": draw_plots(bill, [invoice]),
-                    "rows": [[column.text(line) for column in columns] for line in invoice.lines],
-                }
-                for invoice in bill.invoices
-            ],
-        )
-    )
+    title = f"Invoice of {tenant} for {bill.month}"
+    return open_templates().get_template("invoices.html.j2").render(title=title, bill=describe_bill(bill))
+
+
+def describe_bill(bill: MonthlyBill) -> dict[str, Any]:
+    """Return a bill as the texts that the template `invoice.j2` shows."""
+    columns = line_columns(bill.currency)
+    return {
+        "month": bill.month,
+        "period": format_period(bill.period, bill.zone),
+        "currency": bill.currency,
+        "heads": [column.head for column in columns],
+        "numeric": [index for index, column in enumerate(columns) if column.name in _NUMERIC_COLUMNS],
+        "is_final": bill.is_final,
+        "closed_in": bill.closed_in,
+        "evidence": list_evidence(bill),
+        "invoices": [
+            {
+                "tenant": invoice.tenant,
+                "total": format_money(invoice.total),
+                "budget": format_budget(invoice, bill.currency),
+                "unknown": format_unknown(invoice, bill.currency, is_billed=bill.bills_unknown),
+                "notes": _list_notes(bill, invoice),
+                "plots": draw_plots(bill, [invoice]),
+                "rows": [[column.text(line) for column in columns] for line in invoice.lines],
+            }
+            for invoice in bill.invoices
+        ],
+    }
 
 
 def list_evidence(bill: MonthlyBill) -> list[tuple[str, str]]:

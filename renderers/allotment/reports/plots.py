@@ -11,6 +11,7 @@ from allotment.billing.invoices import Invoice
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.prices import round_money
 from allotment.capacity.pricing import format_money
+from allotment.observed.availability import DayAvailability
 from allotment.reports.template_files import open_templates
 
 # Eight colors that people with a color vision deficiency can tell apart (Okabe and Ito, 2008).
@@ -74,6 +75,30 @@ def render_svg(bill: MonthlyBill) -> str:
     whose = bill.invoices[0].tenant if len(bill.invoices) == 1 else "all tenants"
     title = f"Bill of {whose} for {bill.month}"
     return open_templates().get_template("plots.svg.j2").render(title=title, plots=draw_plots(bill, bill.invoices))
+
+
+def draw_availability(days: Sequence[DayAvailability]) -> Plot | None:
+    """Return a plot of the percentage of each day in which an instance ran; None if it was never declared to run."""
+    declared, running = (sum(getattr(day, name) for day in days) for name in ("declared", "running"))
+    if not declared:
+        return None
+    step = WIDTH / len(days)
+    bars = [
+        Bar(at * step + 1, HEIGHT - height, step - 2, height, COLORS[2], f"{day.day}: {_format_percent(day)}")
+        for at, day in enumerate(days)
+        if day.declared and (height := day.running / day.declared * HEIGHT)
+    ]
+    total = _format_percent(DayAvailability(days[0].day, declared, running))
+    return Plot(
+        title="Availability per day in %",
+        description=f"It ran {total} of the time in which it was declared to run, from {days[0].day} to {days[-1].day}.",
+        height=HEIGHT,
+        bars=tuple(bars),
+        value_ticks=tuple(Tick(HEIGHT - HEIGHT * at / _TICKS, f"{100 * at // _TICKS}") for at in range(_TICKS + 1)),
+        name_ticks=tuple(Tick((at + 0.5) * step, f"{day.day:%d}") for at, day in enumerate(days) if at % 5 == 0),
+        legend=(),
+        is_horizontal=False,
+    )
 
 
 def _draw_days(bill: MonthlyBill, days: Sequence[DailyCost]) -> Plot:
@@ -170,6 +195,11 @@ def _list_ticks(top: Fraction) -> list[Fraction]:
 
 def _format_tick(value: Fraction) -> str:
     return f"{float(value):g}"
+
+
+def _format_percent(day: DayAvailability) -> str:
+    """Return a percentage that is 100 only if it is exact."""
+    return f"{day.running * 1000 // day.declared / 10:g} %"
 
 
 def _format_hours(amount: Fraction) -> str:

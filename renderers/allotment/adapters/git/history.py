@@ -1,13 +1,16 @@
-"""Searches commits and files for a text, with Git's own search."""
+"""Searches commits and files for a text, and lists the commits that changed files, with Git's own commands."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from allotment.adapters.git.commands import READ_SETTINGS
 from allotment.adapters.git.repository import Repository
 
 MAX_COMMITS = 1000  # results of a search
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _MAX_PATHS = 1000  # paths of a search, because the length of a command line is limited
 
 
@@ -46,3 +49,53 @@ def list_commits_with_message(repository: Repository, commit: str, pattern: str)
 
 def _list_words(repository: Repository, *arguments: str) -> list[str]:
     return repository.git.run_text("log", *arguments, settings=READ_SETTINGS).split()
+
+
+class CommitRecord(NamedTuple):
+    """A commit with the files that it changed against its first parent.
+
+    `time` is in seconds since 1970. Each file has the status A, M, D or T of Git, and its path.
+    """
+
+    commit: str
+    time: int
+    author: str
+    subject: str
+    files: tuple[tuple[str, str], ...]
+
+
+def list_first_parents(repository: Repository, commit: str, folders: Iterable[str], most: int) -> list[CommitRecord]:
+    """Return the newest commits on the line of first parents that changed files in `folders`, the newest first.
+
+    On a branch with merges, each of them is a merge, or a commit that somebody pushed to the branch.
+    """
+    paths = list(folders)
+    options = ("--first-parent", "--diff-merges=first-parent", "--no-renames", "--no-show-signature", "-z")
+    limit = f"--max-count={most}"
+    about = _run_log(repository, *options, "--no-patch", limit, "--format=%H%x00%ct%x00%an%x00%s", commit, "--", *paths)
+    changed = _run_log(repository, *options, "--name-status", limit, "--format=%H", commit, "--", *paths)
+    files = _parse_files(changed.split("\0"))
+    fields = about.split("\0")
+    return [
+        CommitRecord(fields[at], int(fields[at + 1]), fields[at + 2], fields[at + 3], tuple(files.get(fields[at], ())))
+        for at in range(0, len(fields) - 3, 4)
+    ]
+
+
+def _parse_files(words: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+    """Return the changed files of each commit. After the name of a commit, a status and a path follow for each file."""
+    files: dict[str, list[tuple[str, str]]] = {}
+    current: list[tuple[str, str]] = []
+    rest = iter(words)
+    for word in rest:
+        text = word.strip("\n")
+        if _COMMIT.fullmatch(text):
+            current = files.setdefault(text, [])
+        elif text:
+            current.append((text[0], next(rest, "")))
+    return files
+
+
+def _run_log(repository: Repository, *arguments: str) -> str:
+    ended = repository.git.run("log", *arguments, settings=READ_SETTINGS)
+    return ended.stdout.decode("utf-8", "surrogateescape")

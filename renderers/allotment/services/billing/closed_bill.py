@@ -73,7 +73,7 @@ def list_adjustable_months(ledger: LedgerBranch, before: str, tenant: str | None
     Raises OperationRefused.
     """
     names = [name for name in ledger.months if name < before][-MAX_ADJUSTED_MONTHS:]
-    return [ledger.read_month(name, tenant) for name in names]
+    return [ledger.read_month(name, None if tenant is None else [tenant]) for name in names]
 
 
 def find_start(months: Sequence[ClosedMonth], start: int) -> int:

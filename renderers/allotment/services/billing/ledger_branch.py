@@ -7,7 +7,7 @@ month was computed from, so that the evidence stays as long as the ledger. The t
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.git.commits import NULL_COMMIT, CommitMessage, write_commit
@@ -90,17 +90,16 @@ class LedgerBranch(NamedTuple):
 
     def read_closing(self, month: str) -> Closing:
         """Return the closing of a month without its invoices. Raises OperationRefused if it can't be read."""
-        return self.read_month(month, tenant="").closing
+        return self.read_month(month, tenants=()).closing
 
-    def read_month(self, month: str, tenant: str | None = None) -> ClosedMonth:
-        """Return a closed month with the invoices of all tenants, or of `tenant` alone.
+    def read_month(self, month: str, tenants: Collection[str] | None = None) -> ClosedMonth:
+        """Return a closed month with the invoices of all tenants, or of `tenants` alone.
 
         Raises OperationRefused if its files can't be read.
         """
         try:
-            closed = parse_month(
-                self.read_month_files(month, None if tenant is None else (CLOSING, invoice_path(tenant)))
-            )
+            paths = None if tenants is None else {CLOSING, *map(invoice_path, tenants)}
+            closed = parse_month(self.read_month_files(month, paths))
         except InvalidLedger as error:
             raise OperationRefused(f"the month {month} of the ledger can't be read: {error}") from None
         if closed.closing.month != month:

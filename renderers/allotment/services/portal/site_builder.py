@@ -7,10 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from allotment.adapters.git.history import list_first_parents
+from allotment.adapters.git.repository import Repository
 from allotment.adapters.page_folder import PageFolder
+from allotment.declared.layout import ROOTS
 from allotment.declared.reading import suggest_name
 from allotment.observed.resource_rows import read_offers
 from allotment.observed.resource_status import ResourceStatus
+from allotment.portal.change_history import Merge, describe_merge, group_merges
 from allotment.portal.page_renderer import Page, list_assets
 from allotment.portal.public_pages import build_public_pages
 from allotment.portal.site_facts import SiteFacts
@@ -23,11 +27,16 @@ from allotment.services.check.catalog_check import check_catalog
 from allotment.services.check.check_options import OpenCache
 from allotment.services.check.workers import count_cores, run_batches
 from allotment.services.platform_settings import read_platform, resolve_branch_urls
+from allotment.services.portal.invoice_reader import InvoiceReader, read_closed_months
+from allotment.services.portal.resource_reader import ResourceInputs
 from allotment.services.portal.site_reader import read_site_facts
 from allotment.services.portal.tenant_reader import TenantInputs, read_tenant_areas
 from allotment.services.reporter.clone import ORIGIN, Clone
 from allotment.services.status_view.status_view import StatusView
 from allotment.services.status_view.tenant_facts_reader import read_tenant_facts
+
+MAX_MERGES = 50  # on the page of a tenant
+MAX_MERGES_READ = 2_000
 
 
 class BuildResult(NamedTuple):
@@ -52,6 +61,7 @@ class _TenantPagesTask(NamedTuple):
     site: SiteFacts
     inputs: TenantInputs
     folder: PageFolder
+    searched: int
 
     def load_modules(self) -> None:
         """Load nothing: the imports of this module are enough."""
@@ -59,7 +69,15 @@ class _TenantPagesTask(NamedTuple):
     def run_batch(self, names: list[str]) -> list[_WrittenPages]:
         """Write the pages of some tenants."""
         return [
-            _write_pages(self.folder, build_tenant_pages(self.site, area))
+            _write_pages(
+                self.folder,
+                build_tenant_pages(
+                    self.site,
+                    area,
+                    searched=self.searched,
+                    has_ledger_trouble=bool(self.inputs.invoices.closed.trouble),
+                ),
+            )
             for area in read_tenant_areas(self.inputs, names)
         ]
 
@@ -89,25 +107,26 @@ def build_site(
     site = read_site_facts(view, platform, catalog, facts.values(), now)
     published = view.published_release
     record = published.record.of_source(published.source.commit) if published.source is not None else None
+    names = frozenset(view.tenants)
+    closed = read_closed_months(clone, view.declared_commit, platform, month.zone)
+    merges = read_merges(clone.repository, source.commit)
     inputs = TenantInputs(
-        source=source,
-        catalog=catalog,
-        billing=platform.spec.billing,
-        offers=read_offers(catalog),
-        consoles=view.consoles,
-        facts=facts,
-        statuses=_group_rows(view.rows),
-        retained={each.tenant: each for each in record.tenants} if record is not None else {},
-        stale_clusters=frozenset(each.cluster for each in view.reported_status.clusters if is_stale(each, now)),
-        month=month,
+        resources=ResourceInputs(
+            read_offers(catalog), view.consoles, facts, _group_rows(view.rows), month=month, tenants=names
+        ),
+        invoices=InvoiceReader(source, catalog, platform, month, closed, names),
         usage=FetchedUsage(
             clone.repository, view.reporter_keys, is_at_origin=resolve_branch_urls(source, ORIGIN).status == ORIGIN
         ),
-        tenants=frozenset(view.tenants),
+        repository=clone.repository,
+        status_commits=view.reported_status.commits,
+        merges=group_merges(merges, MAX_MERGES),
+        retained={each.tenant: each for each in record.tenants} if record is not None else {},
+        stale_clusters=frozenset(each.cluster for each in view.reported_status.clusters if is_stale(each, now)),
     )
-    names = view.tenants if tenant is None else [tenant]
+    chosen = view.tenants if tenant is None else [tenant]
     results = [_write_pages(folder, [*list_assets(), *build_public_pages(site)])]
-    results += run_batches(_TenantPagesTask(site, inputs, folder), names, count_cores())
+    results += run_batches(_TenantPagesTask(site, inputs, folder, len(merges)), chosen, count_cores())
     paths = {path for result in results for path in result.paths}
     return BuildResult(
         pages=len(paths),
@@ -115,6 +134,12 @@ def build_site(
         removed=folder.remove_others(paths),
         commit=source.commit,
     )
+
+
+def read_merges(repository: Repository, commit: str) -> list[Merge]:
+    """Return the newest merges that changed declarations, the newest first."""
+    records = list_first_parents(repository, commit, ROOTS, MAX_MERGES_READ)
+    return [describe_merge(each.commit, each.time, each.author, each.subject, each.files) for each in records]
 
 
 def _group_rows(rows: Iterable[ResourceStatus]) -> dict[str, Sequence[ResourceStatus]]:

@@ -37,11 +37,15 @@ NEVER_REPORTED = "no reporter has reported it yet"
 
 
 class ReportedStatus(NamedTuple):
-    """The status of all clusters and tenants, sorted. `troubles` maps a cluster to the fault of its status branch."""
+    """The status of all clusters and tenants, sorted.
+
+    `troubles` maps a cluster to the fault of its status branch, and `commits` to the commit with its status.
+    """
 
     clusters: list[ClusterStatus]
     tenants: list[TenantStatus]
     troubles: dict[str, str]
+    commits: dict[str, str]
 
 
 def read_reported_status(
@@ -52,12 +56,13 @@ def read_reported_status(
     `clusters` has the name of each cluster and the declared public key of its reporter. Raises OperationRefused if the
     remote can't be reached.
     """
-    reported_status = ReportedStatus([], [], {})
+    reported_status = ReportedStatus([], [], {}, {})
     for cluster, look in read_status_branches(repository, remote, dict(clusters)).items():
         if look.distrust_reason or look.trusted_commit is None:
             reported_status.troubles[cluster] = look.distrust_reason or NEVER_REPORTED
         if look.trusted_commit is None:
             continue
+        reported_status.commits[cluster] = look.trusted_commit
         paths = [path for path in look.branch.files if path == CLUSTER or _is_tenant_file(path, tenant)]
         for path, data in zip(paths, look.branch.read_all(paths), strict=True):
             try:
@@ -100,7 +105,7 @@ def read_history(
     for cluster, look in read_status_branches(repository, remote, dict(clusters)).items():
         commit = look.trusted_commit
         newest: list[tuple[str, Transition]] = []
-        for status in _walk_history(repository, commit, tenant):
+        for status in walk_history(repository, commit, tenant):
             newest += [(cluster, step) for step in reversed(status.transitions) if name in (None, step.name)]
             if len(newest) >= most:
                 break
@@ -109,7 +114,7 @@ def read_history(
     return rows[-most:]
 
 
-def _walk_history(repository: Repository, commit: str | None, tenant: str) -> Iterator[TenantStatus]:
+def walk_history(repository: Repository, commit: str | None, tenant: str) -> Iterator[TenantStatus]:
     """Yield the versions of a tenant's status that the clone has, the newest first."""
     path = tenant_path(tenant)
     while commit:

@@ -101,7 +101,7 @@ class StatusView(CloneRefs):
                 self.clone.repository, self.clone.remote(self.branch_urls.status), keys, self._tenant
             )
         words = f"this repository has no remote named {ORIGIN} for the status branches"
-        return ReportedStatus([], [], dict.fromkeys(self.reporter_keys, words))
+        return ReportedStatus([], [], dict.fromkeys(self.reporter_keys, words), {})
 
     def read_transitions(self, tenant: str, name: str, cluster: str | None, most: int) -> list[tuple[str, Transition]]:
         """Return the newest transitions of a tenant or of one of its resources, with their clusters, by time."""

@@ -1,0 +1,174 @@
+"""Joins the state of a tenant's resources with explanations, links and costs for its pages."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from allotment.billing.invoices import Invoice
+from allotment.billing.periods import parse_moment, split_days
+from allotment.declared.tenant_facts import TenantFacts
+from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE, ResourceKind
+from allotment.observed.availability import StateStep, measure_availability
+from allotment.observed.resource_rows import Offers, build_instance_rows, build_storage_rows
+from allotment.observed.resource_status import ResourceStatus
+from allotment.observed.status import Instance, Snapshot
+from allotment.portal.change_history import StateChange
+from allotment.portal.inert_text import hide_tenants, is_file_name
+from allotment.portal.tenant_area import InstanceDetail, SnapshotDetail, StorageDetail
+from allotment.reports.links import Consoles, InstanceLinks, instance_links
+from allotment.reports.plots import Plot, draw_availability
+from allotment.reports.reason_pages import REASONS
+from allotment.services.billing.month_forecasts import CurrentMonth
+
+
+class ResourceInputs(NamedTuple):
+    """The inputs of the resources of all tenants. `statuses` has the resources of each tenant.
+
+    `tenants` has the names of all tenants, which no page of another tenant shows.
+    """
+
+    offers: Offers
+    consoles: Consoles
+    facts: Mapping[str, TenantFacts]
+    statuses: Mapping[str, Sequence[ResourceStatus]]
+    month: CurrentMonth
+    tenants: Collection[str]
+
+
+class TenantResources(NamedTuple):
+    """The resources of a tenant. `clusters` are the clusters that have or should have them."""
+
+    instances: tuple[InstanceDetail, ...]
+    storages: tuple[StorageDetail, ...]
+    snapshots: tuple[SnapshotDetail, ...]
+    clusters: frozenset[str]
+
+
+def read_resources(
+    inputs: ResourceInputs, tenant: str, invoice: Invoice | None, changes: Sequence[StateChange]
+) -> TenantResources:
+    """Return the resources of a tenant. `invoice` is that of the current month, and `changes` the changes of their states."""
+    reader = _ResourceReader(inputs, tenant, invoice, changes)
+    snapshots = tuple(reader.list_snapshots())
+    return TenantResources(
+        instances=tuple(reader.list_instances()),
+        storages=tuple(reader.list_storages(snapshots)),
+        snapshots=snapshots,
+        clusters=frozenset(status.resource.cluster for status in reader.statuses),
+    )
+
+
+class _ResourceReader:
+    """Reads the resources of one tenant."""
+
+    def __init__(
+        self, inputs: ResourceInputs, tenant: str, invoice: Invoice | None, changes: Sequence[StateChange]
+    ) -> None:
+        self._inputs, self._tenant, self._changes = inputs, tenant, changes
+        self._facts = inputs.facts[tenant]
+        self.statuses = [status for status in inputs.statuses.get(tenant, ()) if is_file_name(status.resource.name)]
+        self._has_invoice = invoice is not None
+        self._amounts: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+        for line in invoice.lines if invoice is not None else ():
+            if not line.adjusts:
+                self._amounts[line.key.kind, line.key.name] += line.amount
+
+    def list_instances(self) -> Iterator[InstanceDetail]:
+        """Yield the instances."""
+        chosen = self._choose(INSTANCE)
+        rows = build_instance_rows(chosen, {self._tenant: self._facts}, self._inputs.offers)
+        for row, status, page in zip(rows, chosen, _name_pages(chosen), strict=True):
+            observed = status.observed if isinstance(status.observed, Instance) else Instance(row.name, "", "", "")
+            yield InstanceDetail(
+                row=row._replace(message=self._hide(row.message)),
+                page=page,
+                meaning=_find_meaning(row.reason),
+                remedy=_find_remedy(status),
+                ssh_command=observed.ssh_command,
+                other_urls=observed.links,
+                links=self._find_links(row.cluster, status),
+                nodes=observed.nodes,
+                restarts=observed.restarts,
+                cost_so_far=self._find_cost(INSTANCE, row.name),
+                availability=self._draw_availability(status),
+            )
+
+    def list_storages(self, snapshots: Sequence[SnapshotDetail]) -> Iterator[StorageDetail]:
+        """Yield the storages, each with its snapshots."""
+        chosen = self._choose(STORAGE)
+        rows = build_storage_rows(chosen, {self._tenant: self._facts}, self._inputs.offers)
+        for row, status, page in zip(rows, chosen, _name_pages(chosen), strict=True):
+            yield StorageDetail(
+                row=row._replace(message=self._hide(row.message)),
+                page=page,
+                meaning=_find_meaning(row.reason),
+                remedy=_find_remedy(status),
+                snapshots=tuple(snapshot for snapshot in snapshots if snapshot.storage == row.name),
+                cost_so_far=self._find_cost(STORAGE, row.name),
+            )
+
+    def list_snapshots(self) -> Iterator[SnapshotDetail]:
+        """Yield the snapshots."""
+        storages = {snapshot.name: snapshot.storage for snapshot in self._facts.snapshots}
+        for status in self._choose(SNAPSHOT):
+            observed = status.observed if isinstance(status.observed, Snapshot) else None
+            name = status.resource.name
+            yield SnapshotDetail(
+                name=name,
+                storage=storages.get(name, observed.storage if observed is not None else ""),
+                state=status.displayed_state,
+                reason=status.reason,
+                message=self._hide(status.explanation),
+                created_at=observed.creation_time if observed is not None else "",
+            )
+
+    def _choose(self, kind: ResourceKind) -> list[ResourceStatus]:
+        return [status for status in self.statuses if status.resource.kind == kind.word]
+
+    def _hide(self, text: str) -> str:
+        return hide_tenants(text, self._tenant, self._inputs.tenants)
+
+    def _find_links(self, cluster: str, status: ResourceStatus) -> InstanceLinks:
+        if not isinstance(status.observed, Instance):
+            return InstanceLinks()
+        return instance_links(self._inputs.consoles, self._tenant, cluster, status.observed)
+
+    def _find_cost(self, kind: ResourceKind, name: str) -> Decimal | None:
+        """Return the cost of a resource in the current month so far; None without a record."""
+        return self._amounts[kind.kind.name, name] if self._has_invoice else None
+
+    def _draw_availability(self, status: ResourceStatus) -> Plot | None:
+        """Return the availability of an instance in the current month."""
+        resource, month = status.resource, self._inputs.month
+        steps = [
+            StateStep(parse_moment(change.time), change.source, change.target)
+            for change in self._changes
+            if (change.cluster, change.kind, change.name) == (resource.cluster, INSTANCE.kind.name, resource.name)
+        ]
+        if not steps:
+            return None
+        starts = [start for start in split_days(month.period, month.zone) if start < month.now]
+        return draw_availability(measure_availability(steps, "", starts, month.now, month.zone)) if starts else None
+
+
+def _name_pages(statuses: Iterable[ResourceStatus]) -> Iterator[str]:
+    """Yield the name of each resource's page. If several clusters have a name, the later pages have a number, too."""
+    counts: dict[str, int] = defaultdict(int)
+    for status in statuses:
+        name = status.resource.name
+        counts[name] += 1
+        yield name if counts[name] == 1 else f"{name}--{counts[name]}"
+
+
+def _find_meaning(reason: str) -> str:
+    return REASONS[reason].meaning if reason in REASONS else ""
+
+
+def _find_remedy(status: ResourceStatus) -> str:
+    """Return what to do about the state of a resource; empty if it is as declared."""
+    if status.is_as_declared:
+        return ""
+    return status.stage.remedy or (REASONS[status.reason].remedy if status.reason in REASONS else "")

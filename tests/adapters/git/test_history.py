@@ -1,0 +1,72 @@
+"""The commits on the line of first parents are listed with the files that they changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.published import git
+
+from allotment.adapters.git.history import CommitRecord, list_first_parents
+from allotment.adapters.git.repository import Repository
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "config", "user.name", "Ada\x02 L")
+    git(tmp_path, "config", "user.email", "ada@gpu.test")
+    return tmp_path
+
+
+def commit(root: Path, subject: str, **files: str | None) -> str:
+    for name, text in files.items():
+        path = root / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text is None:
+            path.unlink()
+        else:
+            path.write_text(text, encoding="utf-8")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "--allow-empty", "-m", subject)
+    return git(root, "rev-parse", "HEAD")
+
+
+def listed(root: Path, most: int = 100) -> list[CommitRecord]:
+    return list_first_parents(Repository(root), "main", ["tenants", "platform"], most)
+
+
+def test_a_merge_has_the_files_of_its_branch(root: Path) -> None:
+    first = commit(root, "First", tenants__a="1", tenants__b="1", other="1")
+    git(root, "checkout", "-q", "-b", "topic")
+    commit(root, "Change a", tenants__a="2")
+    commit(root, "Remove b", tenants__b=None, platform__c="1")
+    git(root, "checkout", "-q", "main")
+    commit(root, "Other", other="2")
+    git(root, "merge", "-q", "--no-ff", "-m", "Merge pull request #3", "topic")
+    merge = git(root, "rev-parse", "HEAD")
+    records = listed(root)
+    assert [(record.commit, record.subject, record.files) for record in records] == [
+        (merge, "Merge pull request #3", (("A", "platform/c"), ("M", "tenants/a"), ("D", "tenants/b"))),
+        (first, "First", (("A", "tenants/a"), ("A", "tenants/b"))),
+    ]
+    assert records[0].author == "Ada\x02 L"
+    assert abs(records[0].time - int(git(root, "log", "-1", "--format=%ct"))) == 0
+
+
+def test_the_newest_commits_come_first_up_to_a_limit(root: Path) -> None:
+    commits = [commit(root, f"Change {number}", tenants__a=str(number)) for number in range(5)]
+    assert [record.commit for record in listed(root, 3)] == commits[:1:-1]
+
+
+def test_odd_paths_and_subjects_are_not_confused(root: Path) -> None:
+    name = "a" * 40
+    commit(root, f"{name}\x01 M", **{f"tenants__{name}": "1", "tenants__two\nlines": "1", "tenants__M": "1"})
+    (record,) = listed(root)
+    assert record.subject == f"{name}\x01 M"
+    assert sorted(path for _, path in record.files) == sorted(["tenants/M", f"tenants/{name}", "tenants/two\nlines"])
+
+
+def test_without_a_change_there_is_nothing(root: Path) -> None:
+    commit(root, "Other", other="1")
+    assert listed(root) == []
