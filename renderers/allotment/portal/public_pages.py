@@ -44,6 +44,10 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
     """Return the offers for the forms. Money and GPUs are exact decimal texts, and sizes are in bytes."""
     return {
         "currency": site.currency,
+        "clusters": [
+            {"name": cluster.name, "title": cluster.title, "ssh": cluster.has_ssh, "lifecycle": cluster.lifecycle}
+            for cluster in site.clusters
+        ],
         "gpuSpecs": [
             {
                 "cluster": spec.cluster,
@@ -62,6 +66,7 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
             {
                 "cluster": spec.cluster,
                 "name": spec.name,
+                "access": spec.access,
                 "price": None if spec.price is None else str(spec.price),
                 "minSize": spec.min_size,
                 "maxSize": spec.max_size,

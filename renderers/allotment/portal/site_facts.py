@@ -80,6 +80,7 @@ class ClusterEntry(NamedTuple):
     observed_at: str
     is_stale: bool
     trouble: str
+    has_ssh: bool
 
 
 class SiteFacts(NamedTuple):

@@ -15,6 +15,7 @@ from allotment.observed.resource_rows import InstanceRow, StorageRow
 from allotment.portal.change_history import Merge, StateChange
 from allotment.reports.links import InstanceLinks
 from allotment.reports.plots import Plot
+from allotment.rules.availability import TenantAllowance
 from allotment.rules.quota import QuotaLimits, QuotaUsage
 
 
@@ -31,7 +32,7 @@ class InstanceDetail(NamedTuple):
     """An instance with the explanation of its state. `page` is the name of its page. `remedy` says what to do; it is empty if nothing is to be done.
 
     `ssh_command` and `links` are empty if the instance has none. `cost_so_far` is the cost in the current month; None without a
-    record. `availability` is None if its changes of state are unknown.
+    record. `availability` is None if its changes of state are unknown. `text` is the file of the declaration; empty if it is not declared.
     """
 
     row: InstanceRow
@@ -45,6 +46,7 @@ class InstanceDetail(NamedTuple):
     restarts: int
     cost_so_far: Decimal | None
     availability: Plot | None
+    text: str
 
     @property
     def cost_per_month(self) -> Decimal | None:
@@ -61,6 +63,7 @@ class StorageDetail(NamedTuple):
     remedy: str
     snapshots: tuple[SnapshotDetail, ...]
     cost_so_far: Decimal | None
+    text: str
 
     @property
     def cost_per_month(self) -> Decimal | None:
@@ -79,6 +82,14 @@ class SnapshotDetail(NamedTuple):
     created_at: str
 
 
+class ReservedOffer(NamedTuple):
+    """The free units of the stocks of a GPUSpec that are reserved for a tenant."""
+
+    cluster: str
+    gpu_spec: str
+    free: int
+
+
 class InvoiceView(NamedTuple):
     """An invoice. `bill` has its texts for the template `invoice.j2`."""
 
@@ -91,6 +102,7 @@ class TenantArea(NamedTuple):
     """The facts of a tenant. `retention` says why the tenant stays at its last published manifests; empty if it does not.
 
     `month` is None without a readable declaration. `stale_clusters` are the clusters with a possibly outdated report.
+    `reserved` are the stocks that are reserved for the tenant. `members_text` is the file of its members; empty without members.
     `invoices`, `merges` and `state_changes` are sorted, the newest first; the first invoice is that of the current month.
     """
 
@@ -103,7 +115,9 @@ class TenantArea(NamedTuple):
     storages: tuple[StorageDetail, ...]
     snapshots: tuple[SnapshotDetail, ...]
     members: tuple[MemberFacts, ...]
-    quota: tuple[QuotaBar, ...]
+    allowance: TenantAllowance
+    reserved: tuple[ReservedOffer, ...]
+    members_text: str
     month: TenantMonth | None
     invoices: tuple[InvoiceView, ...]
     merges: tuple[Merge, ...]
@@ -112,14 +126,15 @@ class TenantArea(NamedTuple):
     stale_clusters: tuple[str, ...]
 
     @property
+    def quota(self) -> tuple[QuotaBar, ...]:
+        """A bar for each limit of the quota; none if the tariff plan can't be read."""
+        limits = self.allowance.limits
+        return tuple(_list_bars(limits, self.allowance.usage)) if limits is not None else ()
+
+    @property
     def plots(self) -> list[Plot]:
         """The plots of the current month."""
         return self.invoices[0].bill["invoices"][0]["plots"] if self.invoices else []
-
-
-def measure_quota(limits: QuotaLimits | None, usage: QuotaUsage) -> tuple[QuotaBar, ...]:
-    """Return a bar for each limit of a quota; none if the tariff plan can't be read."""
-    return tuple(_list_bars(limits, usage)) if limits is not None else ()
 
 
 def _list_bars(limits: QuotaLimits, usage: QuotaUsage) -> Iterator[QuotaBar]:

@@ -8,6 +8,14 @@ from typing import Any
 
 from allotment.billing.periods import format_moment
 from allotment.portal.change_history import Merge
+from allotment.portal.form_facts import (
+    INSTANCE_KIND,
+    STORAGE_KIND,
+    describe_members,
+    describe_new,
+    describe_size,
+    describe_state,
+)
 from allotment.portal.page_renderer import Page, render_page
 from allotment.portal.site_facts import SiteFacts
 from allotment.portal.tenant_area import TenantArea
@@ -36,7 +44,10 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea, *, searched: int, has_
         states=_count_states(area),
         notes=_list_notes(area),
     )
-    yield render_page(f"{folder}/members.html", "members.html.j2", site=site, area=area)
+    yield render_page(
+        f"{folder}/members.html", "members.html.j2", site=site, area=area, facts=describe_members(site, area)
+    )
+    yield from _build_forms(site, area, folder)
     yield render_page(
         f"{folder}/history.html",
         "history.html.j2",
@@ -53,10 +64,24 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea, *, searched: int, has_
         yield render_page(path, "invoice_page.html.j2", site=site, area=area, invoice=invoice)
     for instance in area.instances:
         path = f"{folder}/instances/{instance.page}.html"
-        yield render_page(path, "instance.html.j2", site=site, area=area, instance=instance, row=instance.row)
+        facts = describe_state(site, area, instance)
+        yield render_page(
+            path, "instance.html.j2", site=site, area=area, instance=instance, row=instance.row, facts=facts
+        )
     for storage in area.storages:
         path = f"{folder}/storages/{storage.page}.html"
-        yield render_page(path, "storage.html.j2", site=site, area=area, storage=storage, row=storage.row)
+        facts = describe_size(site, area, storage)
+        yield render_page(path, "storage.html.j2", site=site, area=area, storage=storage, row=storage.row, facts=facts)
+
+
+def _build_forms(site: SiteFacts, area: TenantArea, folder: str) -> Iterator[Page]:
+    """Yield the pages with the forms for a new instance and a new storage."""
+    storages = [storage.row for storage in area.storages if storage.text]
+    facts = describe_new(site, area, INSTANCE_KIND)
+    path = f"{folder}/new-instance.html"
+    yield render_page(path, "new_instance.html.j2", site=site, area=area, storages=storages, facts=facts)
+    facts = describe_new(site, area, STORAGE_KIND)
+    yield render_page(f"{folder}/new-storage.html", "new_storage.html.j2", site=site, area=area, facts=facts)
 
 
 def _describe_merge(merge: Merge) -> dict[str, Any]:

@@ -37,3 +37,370 @@ function addCopyButtons() {
 showAges();
 if (navigator.clipboard) addCopyButtons();
 setInterval(showAges, 60000);
+
+// The forms. They write the declaration, the command and the effect of a change, and send nothing.
+const ONE = 10n ** 9n;
+const HOURS_A_MONTH = 730n;
+const GIB = 2 ** 30;
+const SIZES = {Mi: 2 ** 20, Gi: GIB, Ti: 2 ** 40};
+const NAME = /^[a-z](?:-?[a-z0-9])*$/;
+const PLAIN = /^[A-Za-z/][A-Za-z0-9_./@+-]*(?::[A-Za-z0-9_./@+-]+)*$/;
+const YAML_WORDS = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"].flatMap(word => [word, word[0].toUpperCase() + word.slice(1), word.toUpperCase()]);
+const find = id => document.getElementById(id);
+const readJson = id => JSON.parse(find(id).textContent);
+
+function parseMoney(text) {
+  const [whole, part = ""] = text.split(".");
+  return BigInt(whole) * ONE + BigInt(part.padEnd(9, "0").slice(0, 9));
+}
+
+function formatMoney(amount, digits = 2) {
+  const unit = 10n ** BigInt(9 - digits);
+  const rounded = ((amount < 0n ? -amount : amount) + unit / 2n) / unit;
+  const text = rounded.toString().padStart(digits + 1, "0");
+  return `${amount < 0n ? "-" : ""}${text.slice(0, -digits)}.${text.slice(-digits)}`;
+}
+
+function formatHourly(amount) {
+  return formatMoney(amount, 4).replace(/00$/, "");
+}
+
+function formatSize(bytes) {
+  const unit = ["Ti", "Gi", "Mi"].find(unit => bytes % SIZES[unit] === 0) || "Mi";
+  return `${Math.floor(bytes / SIZES[unit])}${unit}`;
+}
+
+function parseSize(text) {
+  const match = /^([1-9][0-9]{0,6})(Mi|Gi|Ti)$/.exec(text);
+  return match ? Number(match[1]) * SIZES[match[2]] : null;
+}
+
+function scalar(text) {
+  return PLAIN.test(text) && !YAML_WORDS.includes(text) ? text : JSON.stringify(text);
+}
+
+function shellWord(text) {
+  return /^[A-Za-z0-9_./:@=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+function checkName(name, longest, names, what) {
+  if (!name) return [`Write a name for the ${what}.`];
+  if (!NAME.test(name)) return ["The name has a-z, 0-9 and single '-', a letter first, and no '-' last."];
+  if (name.length < 3 || name.length > longest) return [`The name has 3 to ${longest} characters.`];
+  return names.includes(name) ? [`${name} exists already.`] : [];
+}
+
+function addOption(select, value, text, problem = "") {
+  const option = new Option(problem ? `${text} (${problem})` : text, value);
+  option.disabled = Boolean(problem);
+  select.add(option);
+}
+
+// Replace the options of a select, and keep the choice if it is still possible.
+function setOptions(select, options) {
+  const before = select.value;
+  select.replaceChildren();
+  for (const option of options) addOption(select, ...option);
+  const possible = [...select.options].filter(option => !option.disabled);
+  select.value = (possible.find(option => option.value === before) || possible[0] || {value: ""}).value;
+}
+
+class Budget {
+  constructor(facts, currency) {
+    this.facts = facts;
+    this.currency = currency;
+  }
+
+  // Return the effect of a cost, and add a problem if the tariff plan refuses it.
+  describe(cost, problems) {
+    const before = parseMoney(this.facts.cost);
+    const lines = [`${formatMoney(cost)} ${this.currency} in a month of 730 hours`];
+    if (this.facts.budget === null) return lines;
+    const left = parseMoney(this.facts.budget) - before - cost;
+    lines.push(`Budget: ${formatMoney(before)} → ${formatMoney(before + cost)} of ${formatMoney(parseMoney(this.facts.budget))} ${this.currency}`);
+    if (left < 0n && cost > 0n) {
+      const words = `The budget is exceeded by ${formatMoney(-left)} ${this.currency} a month.`;
+      if (this.facts.enforcement === "Deny") problems.push(words);
+      else lines.push(words);
+    }
+    return lines;
+  }
+}
+
+function checkCount(facts, field, problems) {
+  const [used, limit] = facts.quota[field];
+  if (used >= limit) problems.push(`The quota allows ${limit} ${field}, and ${used} are declared.`);
+  return `${field[0].toUpperCase()}${field.slice(1)}: ${used} → ${used + 1} of ${limit}`;
+}
+
+function newFileUrl(forge, path, text) {
+  const fields = new URLSearchParams({[forge.pathField]: path});
+  const url = `${forge.newFile}?${fields}`;
+  if (!forge.contentField) return url;
+  fields.set(forge.contentField, text);
+  const whole = `${forge.newFile}?${fields}`;
+  return whole.length <= forge.maxUrl ? whole : url;
+}
+
+// Show the problems of the input, or the result: its effect, file and command.
+function showResult(facts, result) {
+  const problems = find("problems");
+  problems.replaceChildren(...result.problems.map(text => Object.assign(document.createElement("li"), {textContent: text})));
+  problems.hidden = !result.problems.length;
+  find("effect").replaceChildren(...result.effect.map(text => Object.assign(document.createElement("li"), {textContent: text})));
+  find("result").hidden = Boolean(result.problems.length);
+  if (result.problems.length) return;
+  find("command").textContent = result.command;
+  find("file").hidden = result.text === null;
+  find("path").textContent = result.path;
+  find("yaml").textContent = result.text || "";
+  const link = find("open");
+  link.href = result.isNew ? newFileUrl(facts.forge, result.path, result.text) : facts.forge.editor;
+  find("hint").hidden = result.isNew && link.href.includes(`${facts.forge.contentField}=`) && Boolean(facts.forge.contentField);
+}
+
+function listSpecs(facts, offers, cluster) {
+  return offers.gpuSpecs.filter(spec => spec.cluster === cluster && facts.sharing.includes(spec.sharing) && facts.quota.gpus[spec.model]);
+}
+
+function countFree(facts, spec) {
+  const own = facts.reserved.filter(each => each.cluster === spec.cluster && each.gpuSpec === spec.name);
+  return spec.free + own.reduce((sum, each) => sum + each.free, 0);
+}
+
+// Return the used GPUs of a model after a change as a fraction.
+function addGpus(facts, spec, units) {
+  const [used, part] = facts.quota.usedGpus[spec.model] || [0, 1];
+  return [used * spec.gpus[1] + units * spec.gpus[0] * part, part * spec.gpus[1]];
+}
+
+function formatFraction([top, bottom]) {
+  return String(Math.round(top / bottom * 1000) / 1000);
+}
+
+function checkSpec(facts, spec, units) {
+  if (spec.price === null) return "not sold yet";
+  if (countFree(facts, spec) < units) return "no free unit";
+  const [top, bottom] = addGpus(facts, spec, units);
+  return top > facts.quota.gpus[spec.model] * bottom ? "over the quota" : "";
+}
+
+function startInstanceForm(form, facts, offers) {
+  const fields = form.elements;
+  const budget = new Budget(facts, offers.currency);
+  setOptions(fields.app, offers.apps.filter(app => app.versions.length).map(app => [app.name, app.title]));
+
+  function findApp() {
+    return offers.apps.find(app => app.name === fields.app.value);
+  }
+
+  function showVersions() {
+    setOptions(fields.version, (findApp()?.versions || []).map(each => [each.version, each.version, each.exposures.some(name => !facts.exposure.includes(name)) ? "not in your tariff plan" : ""]));
+    const folders = findApp()?.versions.find(each => each.version === fields.version.value)?.folders || [];
+    find("folders").replaceChildren(...folders.map(folder => new Option(folder.description, folder.path)));
+  }
+
+  function showPlace() {
+    const clusters = offers.clusters.filter(each => each.lifecycle !== "Retired" && listSpecs(facts, offers, each.name).length);
+    setOptions(fields.cluster, clusters.map(each => [each.name, each.title === each.name ? each.name : `${each.title} (${each.name})`]));
+    const units = Number(fields.replicas.value) || 1;
+    setOptions(fields.gpuSpec, listSpecs(facts, offers, fields.cluster.value).map(spec => [spec.name, `${spec.name}: ${spec.text}, ${spec.price === null ? "–" : formatHourly(parseMoney(spec.price))} ${offers.currency} per hour, ${countFree(facts, spec)} free`, checkSpec(facts, spec, units)]));
+    form.querySelector("#ssh-field").hidden = !offers.clusters.some(each => each.name === fields.cluster.value && each.ssh);
+    for (const row of form.querySelectorAll("[data-storage]")) {
+      const storage = facts.storages.find(each => each.name === row.dataset.storage);
+      const busy = storage.access === "ReadWriteOnce" && storage.mountedBy.length;
+      row.hidden = storage.cluster !== fields.cluster.value || storage.access === "Bucket" || Boolean(busy);
+    }
+  }
+
+  function listMounts(problems) {
+    const mounts = [];
+    for (const row of form.querySelectorAll("[data-storage]")) {
+      if (row.hidden || !row.querySelector("[type=checkbox]").checked) continue;
+      const mountPath = row.querySelector("[type=text]").value.trim();
+      if (!/^(?:\/[A-Za-z0-9._-]+)+$/.test(mountPath)) problems.push(`Write the folder of ${row.dataset.storage} in the container, such as /data.`);
+      else if (mounts.some(each => each.mountPath === mountPath)) problems.push(`Two storages have the folder ${mountPath}.`);
+      mounts.push({name: row.dataset.storage, mountPath});
+    }
+    return mounts.sort((one, other) => one.mountPath < other.mountPath ? -1 : 1);
+  }
+
+  function build() {
+    showVersions();
+    showPlace();
+    const name = fields.name.value.trim();
+    const replicas = Number(fields.replicas.value);
+    const problems = checkName(name, 24, facts.instances, "instance");
+    if (!Number.isInteger(replicas) || replicas < 1 || replicas > 100) problems.push("An instance has 1 to 100 replicas.");
+    if (!facts.isActive) problems.push("The tenant is not Active, so it can't run an instance.");
+    if (!fields.version.value) problems.push("No version of this app is possible in your tariff plan.");
+    const mounts = listMounts(problems);
+    const hasSsh = fields.ssh.checked && !form.querySelector("#ssh-field").hidden;
+    const spec = offers.gpuSpecs.find(each => each.cluster === fields.cluster.value && each.name === fields.gpuSpec.value);
+    const effect = [];
+    if (!spec) {
+      problems.push("No GPU spec of your tariff plan and quota has enough free units.");
+    } else if (Number.isInteger(replicas) && replicas >= 1) {
+      const price = parseMoney(spec.price) * BigInt(replicas);
+      effect.push(`${formatHourly(price)} ${offers.currency} per hour while it runs`, ...budget.describe(price * HOURS_A_MONTH, problems));
+      effect.push(`GPUs ${spec.model}: ${formatFraction(facts.quota.usedGpus[spec.model] || [0, 1])} → ${formatFraction(addGpus(facts, spec, replicas))} of ${facts.quota.gpus[spec.model]}`);
+    }
+    effect.push(checkCount(facts, "instances", problems));
+    const lines = [
+      ...facts.header, `  name: ${scalar(name)}`, "spec:", `  cluster: ${scalar(fields.cluster.value)}`, `  gpuSpec: ${scalar(fields.gpuSpec.value)}`,
+      "  app:", `    name: ${scalar(fields.app.value)}`, `    version: ${scalar(fields.version.value)}`,
+      ...(replicas > 1 ? [`  replicas: ${replicas}`] : []), ...(hasSsh ? ["  access:", "    - SSH"] : []),
+      ...(mounts.length ? ["  storages:"] : []),
+      ...mounts.flatMap(mount => [`    - name: ${scalar(mount.name)}`, `      mountPath: ${scalar(mount.mountPath)}`]),
+    ];
+    const words = [
+      "allot", "instance", "create", `${facts.tenant}/${name}`, "--cluster", fields.cluster.value, "--gpu-spec", fields.gpuSpec.value,
+      "--app", `${fields.app.value}:${fields.version.value}`, ...(replicas > 1 ? ["--replicas", String(replicas)] : []), ...(hasSsh ? ["--access", "SSH"] : []),
+      ...mounts.flatMap(mount => ["--storage", `${mount.name}:${mount.mountPath}`]), "--pr",
+    ];
+    return {problems, effect, path: `tenants/${facts.tenant}/instances/${name}.yaml`, text: `${lines.join("\n")}\n`, command: words.map(shellWord).join(" "), isNew: true};
+  }
+  return build;
+}
+
+function startStorageForm(form, facts, offers) {
+  const fields = form.elements;
+  const budget = new Budget(facts, offers.currency);
+
+  function showChoices() {
+    const clusters = offers.clusters.filter(each => each.lifecycle !== "Retired" && offers.storageSpecs.some(spec => spec.cluster === each.name));
+    setOptions(fields.cluster, clusters.map(each => [each.name, each.title === each.name ? each.name : `${each.title} (${each.name})`]));
+    setOptions(fields.storageSpec, offers.storageSpecs.filter(spec => spec.cluster === fields.cluster.value).map(spec => [spec.name, `${spec.name}: ${spec.access}, ${spec.price === null ? "–" : spec.price} ${offers.currency} per GiB and month`, spec.price === null ? "not sold yet" : ""]));
+  }
+
+  function build() {
+    showChoices();
+    const name = fields.name.value.trim();
+    const text = fields.size.value.trim();
+    const size = parseSize(text);
+    const problems = checkName(name, 32, facts.storages.map(each => each.name), "storage");
+    const spec = offers.storageSpecs.find(each => each.cluster === fields.cluster.value && each.name === fields.storageSpec.value);
+    const effect = [];
+    if (!spec) problems.push("No storage spec is for sale.");
+    else if (size === null) problems.push("Write a size such as 50Gi.");
+    else effect.push(...describeSize(facts, budget, spec, size, 0, problems));
+    effect.push(checkCount(facts, "storages", problems));
+    const lines = [...facts.header, `  name: ${scalar(name)}`, "spec:", `  cluster: ${scalar(fields.cluster.value)}`, `  storageSpec: ${scalar(fields.storageSpec.value)}`, `  size: ${text}`];
+    const words = ["allot", "storage", "create", `${facts.tenant}/${name}`, "--cluster", fields.cluster.value, "--storage-spec", fields.storageSpec.value, "--size", text, "--pr"];
+    return {problems, effect, path: `tenants/${facts.tenant}/storages/${name}.yaml`, text: `${lines.join("\n")}\n`, command: words.map(shellWord).join(" "), isNew: true};
+  }
+  return build;
+}
+
+// Return the effect of a storage that grows from one size to another.
+function describeSize(facts, budget, spec, size, before, problems) {
+  if (size < spec.minSize || size > spec.maxSize) problems.push(`${spec.name} has sizes from ${formatSize(spec.minSize)} to ${formatSize(spec.maxSize)}.`);
+  if (size - before > spec.free) problems.push(`Only ${formatSize(spec.free)} of ${spec.name} is free in ${spec.cluster}.`);
+  const [used, limit] = facts.quota.storage;
+  if (used - before + size > limit) problems.push(`The quota allows ${formatSize(limit)} of storage, and ${formatSize(used)} is declared.`);
+  const cost = spec.price === null ? 0n : parseMoney(spec.price) * BigInt(Math.round((size - before) / 2 ** 20)) / 1024n;
+  return [...budget.describe(cost, problems), `Storage: ${formatSize(used)} → ${formatSize(used - before + size)} of ${formatSize(limit)}`];
+}
+
+function startGrowForm(form, facts, offers) {
+  const budget = new Budget(facts, offers.currency);
+  return () => {
+    const text = form.elements.size.value.trim();
+    const size = parseSize(text);
+    const problems = [];
+    const effect = [];
+    const spec = offers.storageSpecs.find(each => each.cluster === facts.cluster && each.name === facts.storageSpec);
+    if (size === null) problems.push("Write a size such as 200Gi.");
+    else if (size <= facts.size) problems.push(`A storage never shrinks: write more than ${formatSize(facts.size)}.`);
+    else if (spec) effect.push(...describeSize(facts, budget, spec, size, facts.size, problems));
+    return {problems, effect, path: facts.path, text: replaceLine(facts.text, "size", text), command: `allot storage grow ${facts.tenant}/${facts.name} ${text} --pr`, isNew: false};
+  };
+}
+
+// Return a file with another value of a field of its spec; null if the field is not on a line of its own.
+function replaceLine(text, field, value) {
+  const pattern = new RegExp(`^(  ${field}: )[^\\s#"']+`, "gm");
+  return (text.match(pattern) || []).length === 1 ? text.replace(pattern, (_, start) => start + value) : null;
+}
+
+// Return the file of an instance with another state. Running is the default, so it has no line.
+function setState(text, state) {
+  const lines = text.split("\n");
+  const spec = lines.indexOf("spec:");
+  const states = lines.flatMap((line, at) => at > spec && /^  state: /.test(line) ? [at] : []);
+  if (spec < 0 || states.length > 1) return null;
+  if (states.length) lines.splice(states[0], 1);
+  if (state !== "Running") {
+    let at = spec + 1;
+    while (/^  (?:displayName|description): /.test(lines[at])) at += 1;
+    lines.splice(at, 0, `  state: ${state}`);
+  }
+  return lines.join("\n");
+}
+
+function startStateForm(form, facts) {
+  const state = facts.state === "Running" ? "Stopped" : "Running";
+  const verb = state === "Running" ? "start" : "stop";
+  const effect = state === "Running" ? ["It takes its units again, and costs money while it runs."] : ["It releases its units, and costs nothing. Its own disk is erased, and its storages stay."];
+  return () => ({problems: [], effect, path: facts.path, text: setState(facts.text, state), command: `allot instance ${verb} ${facts.tenant}/${facts.name} --pr`, isNew: false});
+}
+
+// Return the file of members with another user, in the order of names; null if the file has another form.
+function addUser(text, user) {
+  const entry = [`    - name: ${scalar(user.name)}`, `      role: ${user.role}`];
+  if (user.login) entry.push(`      login: ${scalar(user.login)}`);
+  if (user.subject) entry.push(`      subject: ${scalar(user.subject)}`);
+  const lines = text.replace(/\n$/, "").split("\n");
+  const users = lines.indexOf("  users:");
+  if (users < 0) {
+    if (lines.includes("spec:") && !lines.some(line => line.startsWith("  users"))) return `${[...lines, "  users:", ...entry].join("\n")}\n`;
+    return null;
+  }
+  let end = users + 1;
+  let place = -1;
+  for (; end < lines.length && /^ {4}/.test(lines[end]); end += 1) {
+    const match = /^    - name: "?([a-z0-9-]+)"?(?: #.*)?$/.exec(lines[end]);
+    if (match && match[1] > user.name && place < 0) {
+      place = end;
+      while (/^    #/.test(lines[place - 1])) place -= 1;
+    }
+  }
+  lines.splice(place < 0 ? end : place, 0, ...entry);
+  return `${lines.join("\n")}\n`;
+}
+
+function startMemberForm(form, facts) {
+  const fields = form.elements;
+  return () => {
+    const user = {name: fields.name.value.trim(), role: fields.role.value, login: fields.login.value.trim(), subject: fields.subject.value.trim()};
+    const problems = checkName(user.name, 32, facts.users, "person");
+    if (user.login && !/^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?(?:#[1-9][0-9]{0,17})?$/.test(user.login)) problems.push("The login is that of the forge, such as ada-k or ada-k#4711.");
+    if (user.subject && !/^[A-Za-z0-9][A-Za-z0-9._:|-]{0,99}$/.test(user.subject)) problems.push("The subject is the claim `sub` of the person's ID token.");
+    const effect = user.subject ? [] : ["Without a subject, this person can open instances only as a member of a group of the tenant."];
+    const words = ["allot", "member", "add", facts.tenant, user.name, "--role", user.role, ...(user.login ? ["--login", user.login] : []), ...(user.subject ? ["--subject", user.subject] : []), "--pr"];
+    return {problems, effect, path: facts.path, text: facts.text && addUser(facts.text, user), command: words.map(shellWord).join(" "), isNew: false};
+  };
+}
+
+const FORMS = {instance: startInstanceForm, storage: startStorageForm, grow: startGrowForm, state: startStateForm, member: startMemberForm};
+
+async function startForm() {
+  const form = find("change");
+  if (!form) return;
+  const facts = readJson("facts");
+  let offers = null;
+  if (form.dataset.offers) {
+    const answer = await fetch(form.dataset.offers);
+    if (!answer.ok) return;
+    offers = await answer.json();
+  }
+  const build = FORMS[form.dataset.form](form, facts, offers);
+  const show = () => showResult(facts, build());
+  form.addEventListener("input", show);
+  form.addEventListener("submit", event => { event.preventDefault(); show(); });
+  form.hidden = !form.elements.length;
+  find("without-scripts").hidden = true;
+  show();
+}
+
+startForm();

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.git.remote import Remote
@@ -100,18 +100,29 @@ def read_fetched_record(
     `keys` maps each cluster to the declared public key of its reporter. A cluster without such a state has no record.
     `is_at_origin` says whether the status branches are at origin.
     """
-    return FetchedUsage(repository, keys, is_at_origin=is_at_origin).read(tenants, since)
+    states = read_fetched_status_branches(repository, keys, is_at_origin=is_at_origin)
+    return UsageReader(repository, keys, states).read(tenants, since)
 
 
-class FetchedUsage:
-    """The newest states of the status branches that earlier fetches left in the clone."""
+class UsageReader:
+    """Reads the uses of some tenants repeatedly from states of the status branches. Each cluster has any number of states."""
 
-    def __init__(self, repository: Repository, keys: Mapping[str, str | None], *, is_at_origin: bool) -> None:
-        self._repository, self._keys = repository, keys
-        self._states = read_fetched_status_branches(repository, keys, is_at_origin=is_at_origin)
+    def __init__(
+        self,
+        repository: Repository,
+        keys: Mapping[str, str | None],
+        states: Mapping[str, Sequence[StatusBranch]],
+    ) -> None:
+        self._repository, self._keys, self._states = repository, keys, states
+
+    @staticmethod
+    def at_commits(repository: Repository, keys: Mapping[str, str | None], commits: Mapping[str, str]) -> UsageReader:
+        """Return the reader of the status branches at commits in the clone, by cluster."""
+        states = read_status_branches_at(repository, commits, keys)
+        return UsageReader(repository, keys, {cluster: [state] for cluster, state in states.items()})
 
     def read(self, tenants: Collection[str], since: int) -> UsageRecord:
-        """Return the uses of some tenants that ended after `since` or continue."""
+        """Return the uses of some tenants that ended after `since` or continue, from the newest state of each cluster."""
         newest = []
         for cluster, states in self._states.items():
             is_signed = self._keys[cluster] is not None

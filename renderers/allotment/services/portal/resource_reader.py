@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from allotment.billing.invoices import Invoice
 from allotment.billing.periods import parse_moment, split_days
+from allotment.declared.inventory import ScopeDeclarations
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE, ResourceKind
 from allotment.observed.availability import StateStep, measure_availability
@@ -48,10 +51,13 @@ class TenantResources(NamedTuple):
 
 
 def read_resources(
-    inputs: ResourceInputs, tenant: str, invoice: Invoice | None, changes: Sequence[StateChange]
+    inputs: ResourceInputs, folder: ScopeDeclarations, invoice: Invoice | None, changes: Sequence[StateChange]
 ) -> TenantResources:
-    """Return the resources of a tenant. `invoice` is that of the current month, and `changes` the changes of their states."""
-    reader = _ResourceReader(inputs, tenant, invoice, changes)
+    """Return the resources of a tenant.
+
+    `folder` has its declarations. `invoice` is that of the current month, and `changes` are the changes of their states.
+    """
+    reader = _ResourceReader(inputs, folder, invoice, changes)
     snapshots = tuple(reader.list_snapshots())
     return TenantResources(
         instances=tuple(reader.list_instances()),
@@ -65,11 +71,13 @@ class _ResourceReader:
     """Reads the resources of one tenant."""
 
     def __init__(
-        self, inputs: ResourceInputs, tenant: str, invoice: Invoice | None, changes: Sequence[StateChange]
+        self, inputs: ResourceInputs, folder: ScopeDeclarations, invoice: Invoice | None, changes: Sequence[StateChange]
     ) -> None:
-        self._inputs, self._tenant, self._changes = inputs, tenant, changes
-        self._facts = inputs.facts[tenant]
-        self.statuses = [status for status in inputs.statuses.get(tenant, ()) if is_file_name(status.resource.name)]
+        self._inputs, self._folder, self._tenant, self._changes = inputs, folder, folder.name, changes
+        self._facts = inputs.facts[folder.name]
+        self.statuses = [
+            status for status in inputs.statuses.get(folder.name, ()) if is_file_name(status.resource.name)
+        ]
         self._has_invoice = invoice is not None
         self._amounts: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
         for line in invoice.lines if invoice is not None else ():
@@ -94,6 +102,7 @@ class _ResourceReader:
                 restarts=observed.restarts,
                 cost_so_far=self._find_cost(INSTANCE, row.name),
                 availability=self._draw_availability(status),
+                text=self._find_text(GPUInstance, status),
             )
 
     def list_storages(self, snapshots: Sequence[SnapshotDetail]) -> Iterator[StorageDetail]:
@@ -108,6 +117,7 @@ class _ResourceReader:
                 remedy=_find_remedy(status),
                 snapshots=tuple(snapshot for snapshot in snapshots if snapshot.storage == row.name),
                 cost_so_far=self._find_cost(STORAGE, row.name),
+                text=self._find_text(GPUStorage, status),
             )
 
     def list_snapshots(self) -> Iterator[SnapshotDetail]:
@@ -127,6 +137,11 @@ class _ResourceReader:
 
     def _choose(self, kind: ResourceKind) -> list[ResourceStatus]:
         return [status for status in self.statuses if status.resource.kind == kind.word]
+
+    def _find_text(self, kind: type[GPUInstance] | type[GPUStorage], status: ResourceStatus) -> str:
+        """Return the file of a declared resource; empty if it is not declared for this cluster, or is invalid."""
+        declared = self._folder.of_kind(kind).get(status.resource.name) if status.resource.blob else None
+        return declared.data.decode() if declared is not None else ""
 
     def _hide(self, text: str) -> str:
         return hide_tenants(text, self._tenant, self._inputs.tenants)

@@ -22,16 +22,16 @@ from allotment.portal.tenant_pages import build_tenant_pages
 from allotment.problems import AllotmentError, OperationRefused, quote_value
 from allotment.reports.status_tables import is_stale
 from allotment.services.billing.month_forecasts import find_current_month
-from allotment.services.billing.usage_reader import FetchedUsage
+from allotment.services.billing.usage_reader import UsageReader
 from allotment.services.check.catalog_check import check_catalog
 from allotment.services.check.check_options import OpenCache
 from allotment.services.check.workers import count_cores, run_batches
-from allotment.services.platform_settings import read_platform, resolve_branch_urls
+from allotment.services.platform_settings import read_platform
 from allotment.services.portal.invoice_reader import InvoiceReader, read_closed_months
 from allotment.services.portal.resource_reader import ResourceInputs
-from allotment.services.portal.site_reader import read_site_facts
+from allotment.services.portal.site_reader import list_reserved, read_site_facts
 from allotment.services.portal.tenant_reader import TenantInputs, read_tenant_areas
-from allotment.services.reporter.clone import ORIGIN, Clone
+from allotment.services.reporter.clone import Clone
 from allotment.services.status_view.status_view import StatusView
 from allotment.services.status_view.tenant_facts_reader import read_tenant_facts
 
@@ -115,12 +115,11 @@ def build_site(
             read_offers(catalog), view.consoles, facts, _group_rows(view.rows), month=month, tenants=names
         ),
         invoices=InvoiceReader(source, catalog, platform, month, closed, names),
-        usage=FetchedUsage(
-            clone.repository, view.reporter_keys, is_at_origin=resolve_branch_urls(source, ORIGIN).status == ORIGIN
-        ),
+        usage=UsageReader.at_commits(clone.repository, view.reporter_keys, view.reported_status.commits),
         repository=clone.repository,
         status_commits=view.reported_status.commits,
         merges=group_merges(merges, MAX_MERGES),
+        reserved=list_reserved(catalog, facts.values()),
         retained={each.tenant: each for each in record.tenants} if record is not None else {},
         stale_clusters=frozenset(each.cluster for each in view.reported_status.clusters if is_stale(each, now)),
     )

@@ -24,6 +24,7 @@ from allotment.portal.site_facts import (
     SiteFacts,
     StorageSpecEntry,
 )
+from allotment.portal.tenant_area import ReservedOffer
 from allotment.reports.status_tables import is_stale
 from allotment.rules.availability import GPUOffer, StorageOffer, list_offers
 from allotment.rules.limits import sharing_mode
@@ -66,6 +67,16 @@ def read_site_facts(
         ),
         apps=tuple(_list_apps(catalog)),
     )
+
+
+def list_reserved(catalog: Catalog, facts: Iterable[TenantFacts]) -> dict[str, list[ReservedOffer]]:
+    """Return the stocks that are reserved for each tenant, with their free units."""
+    offers: dict[str, list[ReservedOffer]] = {}
+    for offer in list_offers(catalog, claim_declared_units(facts), ()).gpu_offers:
+        for each in offer.reserved:
+            reserved = ReservedOffer(offer.cluster, offer.spec.model.name, each.free_units)
+            offers.setdefault(each.tenant, []).append(reserved)
+    return offers
 
 
 def _describe_gpu_offer(offer: GPUOffer, currency: str, day: datetime.date) -> GpuSpecEntry:
@@ -145,4 +156,5 @@ def _list_clusters(
             observed_at=report.observed_at if report is not None else "",
             is_stale=report is None or is_stale(report, now),
             trouble=troubles.get(name, ""),
+            has_ssh=spec is not None and spec.ssh is not None,
         )

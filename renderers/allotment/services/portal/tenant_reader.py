@@ -9,6 +9,7 @@ from allotment.adapters.git.repository import Repository
 from allotment.billing.declared_costs import TenantMonth
 from allotment.billing.invoices import Invoice
 from allotment.billing.periods import parse_moment
+from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
@@ -16,10 +17,10 @@ from allotment.observed.retention import WAYS_OUT, RetainedTenant
 from allotment.observed.status import TenantStatus
 from allotment.portal.change_history import Merge, StateChange
 from allotment.portal.inert_text import hide_tenants, is_file_name
-from allotment.portal.tenant_area import InvoiceView, TenantArea, measure_quota
-from allotment.rules.quota import compute_quota_usage, limits_of
+from allotment.portal.tenant_area import InvoiceView, ReservedOffer, TenantArea
+from allotment.rules.availability import TenantAllowance
 from allotment.services.billing.cost_reader import compute_costs
-from allotment.services.billing.usage_reader import FetchedUsage
+from allotment.services.billing.usage_reader import UsageReader
 from allotment.services.check.workers import read_scope
 from allotment.services.portal.invoice_reader import InvoiceReader
 from allotment.services.portal.resource_reader import ResourceInputs, read_resources
@@ -33,15 +34,16 @@ class TenantInputs(NamedTuple):
     """The inputs of the pages of all tenants.
 
     `usage` reads the recorded use. `status_commits` maps each cluster to the commit with its status. `merges` are the newest
-    merges of each tenant.
+    merges of each tenant, and `reserved` the stocks that are reserved for it.
     """
 
     resources: ResourceInputs
     invoices: InvoiceReader
-    usage: FetchedUsage
+    usage: UsageReader
     repository: Repository
     status_commits: Mapping[str, str]
     merges: Mapping[str, Sequence[Merge]]
+    reserved: Mapping[str, Sequence[ReservedOffer]]
     retained: Mapping[str, RetainedTenant]
     stale_clusters: frozenset[str]
 
@@ -71,9 +73,10 @@ def read_tenant_areas(inputs: TenantInputs, names: Sequence[str]) -> Iterator[Te
 def _read_area(inputs: TenantInputs, name: str, month: _MonthFacts) -> TenantArea:
     scope, reader = Scope("tenant", name), inputs.invoices
     folder = read_folder(scope, read_scope(reader.source, scope).files)[0]
+    members = folder.get_singleton(Members)
     declared, facts = folder.get_singleton(Tenant), inputs.resources.facts[name]
     changes = _read_state_changes(inputs, name)
-    resources = read_resources(inputs.resources, name, month.invoice, changes)
+    resources = read_resources(inputs.resources, folder, month.invoice, changes)
     retained = inputs.retained.get(name)
     return TenantArea(
         name=name,
@@ -85,7 +88,9 @@ def _read_area(inputs: TenantInputs, name: str, month: _MonthFacts) -> TenantAre
         storages=resources.storages,
         snapshots=resources.snapshots,
         members=facts.members,
-        quota=measure_quota(limits_of(reader.catalog, folder), compute_quota_usage(reader.catalog, folder)),
+        allowance=TenantAllowance(reader.catalog, folder),
+        reserved=tuple(inputs.reserved.get(name, ())),
+        members_text=members.data.decode() if members is not None else "",
         month=month.costs,
         invoices=month.invoices,
         merges=tuple(inputs.merges.get(name, ())),

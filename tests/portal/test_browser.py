@@ -1,0 +1,346 @@
+"""The pages of the portal in a real browser: accessible, without requests to other hosts, and with forms that write declarations."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
+from tests.conftest import Allot
+from tests.portal.browser import BROWSER, Visit, launch, serve, wait_for_form
+from tests.portal.sample_site import build, create_place
+from tests.published import Place, git
+
+pytestmark = pytest.mark.skipif(
+    BROWSER is None and "CI" not in os.environ, reason="no Chromium is installed: apt-get install chromium"
+)
+PAGE_TYPES = (
+    "index.html",
+    "start/index.html",
+    "catalog/index.html",
+    "tenants/studio-kite/index.html",
+    "tenants/studio-kite/members.html",
+    "tenants/studio-kite/history.html",
+    "tenants/studio-kite/invoices/index.html",
+    "tenants/studio-kite/invoices/2026-11.html",
+    "tenants/studio-kite/instances/webui-next.html",
+    "tenants/studio-kite/storages/model-cache.html",
+    "tenants/studio-kite/new-instance.html",
+    "tenants/studio-kite/new-storage.html",
+)
+FORMS = [path for path in PAGE_TYPES if "/new-" in path or "members" in path or "/storages/" in path]
+
+
+class Site(NamedTuple):
+    """The pages of the sample: their folder, their address and the clone that they show."""
+
+    folder: Path
+    url: str
+    place: Place
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("portal")
+    place = create_place(folder)
+    build(place, folder / "site")
+    with serve(folder / "site") as url:
+        yield Site(folder / "site", url, place)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launch() as browser:
+        yield browser
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Visit]:
+    context = browser.new_context(viewport={"width": 1024, "height": 900})
+    yield Visit(context.new_page())
+    context.close()
+
+
+def test_every_page_type_is_listed(site: Site) -> None:
+    """A new page type needs a line in PAGE_TYPES."""
+    listed = {shape(path) for path in PAGE_TYPES}
+    assert {shape(str(path.relative_to(site.folder))) for path in site.folder.rglob("*.html")} == listed
+
+
+def shape(path: str) -> str:
+    """Return the type of a page."""
+    parts = path.split("/")
+    names = {"instances": "instance", "storages": "storage"}
+    if len(parts) > 3 and (parts[2] in names or parts[-1][0] == "2"):
+        return f"{parts[0]}/{names.get(parts[2], parts[2])}"
+    return "/".join([parts[0], *parts[2:]])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pages_are_accessible(site: Site, browser: Browser, theme: Literal["light", "dark"]) -> None:
+    context = browser.new_context(color_scheme=theme)
+    page = context.new_page()
+    for path in PAGE_TYPES:
+        page.goto(f"{site.url}/{path}")
+        wait_for_form(page)
+        page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
+        results = Axe().run(page)
+        assert len(results.response["passes"]) > 10, path
+        violations = [(each["id"], [node["html"] for node in each["nodes"]]) for each in results.response["violations"]]
+        assert violations == [], path
+    context.close()
+
+
+def test_pages_load_little_and_only_from_their_origin(site: Site, visit: Visit) -> None:
+    for path in PAGE_TYPES:
+        visit.open(f"{site.url}/{path}")
+        assert all(url.startswith(site.url) for url in visit.requests), visit.requests
+        assert 3 <= len(visit.requests) <= 5, visit.requests
+        assert 0 < visit.bytes < 100_000, path
+        assert visit.errors == [], path
+
+
+def test_scripts_are_small(site: Site) -> None:
+    scripts = list(site.folder.rglob("*.js"))
+    assert len(scripts) == 1
+    assert scripts[0].stat().st_size < 30_000
+
+
+@pytest.mark.parametrize("width", [360, 1024, 1920])
+def test_pages_fit_the_screen(site: Site, browser: Browser, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800})
+    page = context.new_page()
+    for path in PAGE_TYPES:
+        page.goto(f"{site.url}/{path}")
+        wait_for_form(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+    context.close()
+
+
+def test_pages_are_useful_without_scripts(site: Site, browser: Browser) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{site.url}/tenants/studio-kite/index.html")
+    assert "2026-11-18 07:12 UTC" in page.inner_text("main")
+    assert page.locator("figure svg").count() == 2
+    for path in FORMS:
+        page.goto(f"{site.url}/{path}")
+        for summary in page.locator("summary").all():
+            summary.click()
+        assert page.locator("#without-scripts pre").first.is_visible(), path
+        assert not page.locator("#change").is_visible(), path
+    context.close()
+
+
+def test_times_are_ages(site: Site, visit: Visit) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/instances/webui.html")
+    time = visit.page.locator("time").first
+    assert time.get_attribute("title") == "2026-11-18 07:12 UTC"
+    assert "ago" in time.inner_text()
+
+
+def test_the_keyboard_reaches_everything(site: Site, visit: Visit) -> None:
+    page = visit.page
+    visit.open(f"{site.url}/tenants/studio-kite/new-instance.html")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    assert page.evaluate("getComputedStyle(document.activeElement).top") == "0px"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "name"
+    page.keyboard.type("from-keys")
+    assert page.locator("#result").is_visible()
+    ids = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        ids.append(page.evaluate("document.activeElement.id"))
+    assert {"app", "version", "cluster", "gpuSpec", "replicas", "open"} <= set(ids)
+
+
+def fill(visit: Visit, values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        field = visit.page.locator(f'[name="{name}"]')
+        kind = field.evaluate("field => field.type")
+        if kind == "checkbox":
+            field.check()
+        elif kind.startswith("select"):
+            field.select_option(value)
+        else:
+            field.fill(value)
+
+
+def read_result(visit: Visit) -> tuple[str, str, str]:
+    """Return the path, the file and the command of a form."""
+    assert visit.page.locator("#result").is_visible(), visit.page.inner_text("#problems")
+    return tuple(visit.page.inner_text(f"#{name}") for name in ("path", "yaml", "command"))  # type: ignore[return-value]
+
+
+def run_command(allot: Allot, place: Place, tmp_path: Path, command: str, path: str) -> str:
+    """Return the file that a command of a form writes, without its pull request."""
+    root = tmp_path / f"clone-{len(list(tmp_path.iterdir()))}"
+    git(tmp_path, "clone", "-q", str(place.remote), str(root))
+    program, *words = shlex.split(command)
+    assert (program, words[-1]) == ("allot", "--pr")
+    result = allot(*words[:-1], "--repo", root)
+    assert result.code == 0, result.err
+    return (root / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("page", "values"),
+    [
+        ("new-instance", {"name": "second", "app": "jupyter", "gpuSpec": "l4-quarter"}),
+        ("new-instance", {"name": "many", "app": "comfyui", "gpuSpec": "l4-whole", "replicas": "2"}),
+        (
+            "new-instance",
+            {
+                "name": "mounts",
+                "app": "stable-diffusion-webui",
+                "gpuSpec": "l4-quarter",
+                "use-outputs": True,
+                "folder-outputs": "/workspace/outputs",
+                "use-model-cache": True,
+                "folder-model-cache": "/workspace/models",
+            },
+        ),
+        ("new-storage", {"name": "extra", "storageSpec": "block-ssd", "size": "20Gi"}),
+        ("members", {"name": "aaa", "role": "Viewer"}),
+        ("members", {"name": "mia", "role": "Admin", "login": "mia-k#4711", "subject": "00u1mia"}),
+        ("members", {"name": "zoe", "login": "yes", "subject": "oidc|zoe"}),
+        ("storages/model-cache", {"size": "600Gi"}),
+        ("instances/webui", {}),
+        ("instances/webui-next", {}),
+    ],
+)
+def test_a_form_writes_the_file_of_its_command(
+    site: Site, visit: Visit, allot: Allot, tmp_path: Path, page: str, values: dict[str, Any]
+) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/{page}.html")
+    visit.page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
+    fill(visit, values)
+    path, text, command = read_result(visit)
+    written = run_command(allot, site.place, tmp_path, command, path)
+    assert text.rstrip("\n") == written.rstrip("\n")
+    assert visit.errors == []
+
+
+def test_every_resource_of_the_sample_can_be_changed(site: Site, visit: Visit, allot: Allot, tmp_path: Path) -> None:
+    """The pages stop each instance and grow each storage as the commands do, whatever their files look like."""
+    root = tmp_path / "repo"
+    git(tmp_path, "clone", "-q", str(site.place.remote), str(root))
+    count = 0
+    for file in sorted((root / "tenants").glob("*/*/*.yaml")):
+        tenant, folder, name = file.parts[-3], file.parts[-2], file.stem
+        if folder not in ("instances", "storages"):
+            continue
+        visit.open(f"{site.url}/tenants/{tenant}/{folder}/{name}.html")
+        visit.page.locator("details").evaluate("each => { each.open = true; }")
+        if folder == "storages":
+            limits = visit.page.locator("#size-hint").inner_text()
+            number, unit = limits.removeprefix("more than ")[:-2], limits[-2:]
+            fill(visit, {"size": f"{int(number) + 1}{unit}"})
+            if not visit.page.locator("#result").is_visible():
+                continue  # the quota is full
+        path, text, command = read_result(visit)
+        result = allot(*shlex.split(command)[1:-1], "--repo", root)
+        if result.err.rstrip().endswith("[source]"):
+            continue  # a copy of the storage must grow first
+        assert result.code == 0, (path, result.err)
+        assert text.rstrip("\n") == (root / path).read_text(encoding="utf-8").rstrip("\n")
+        git(root, "checkout", "-q", ".")
+        count += 1
+    assert count > 25
+
+
+def test_a_form_shows_price_quota_and_budget(site: Site, visit: Visit) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/new-instance.html")
+    fill(visit, {"name": "third", "app": "jupyter", "gpuSpec": "l4-quarter", "replicas": "3"})
+    assert visit.page.inner_text("#effect").splitlines() == [
+        "0.63 EUR per hour while it runs",
+        "459.90 EUR in a month of 730 hours",
+        "Budget: 2276.90 → 2736.80 of 4000.00 EUR",
+        "GPUs nvidia-l4: 3.25 → 4 of 8",
+        "Instances: 3 → 4 of 20",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("page", "values", "problem"),
+    [
+        ("new-instance", {"name": "webui"}, "webui exists already."),
+        ("new-instance", {"name": "No"}, "The name has a-z"),
+        ("new-instance", {"name": "ab"}, "The name has 3 to 24 characters."),
+        ("new-instance", {"name": "abc", "replicas": "0"}, "An instance has 1 to 100 replicas."),
+        ("new-instance", {"name": "abc", "replicas": "90"}, "No GPU spec of your tariff plan and quota has enough"),
+        ("new-storage", {"name": "abc", "size": "5"}, "Write a size such as 50Gi."),
+        ("new-storage", {"name": "abc", "size": "1Gi"}, "has sizes from 10Gi to"),
+        (
+            "new-storage",
+            {"name": "abc", "storageSpec": "shared-files", "size": "4Ti"},
+            "The quota allows 5Ti of storage",
+        ),
+        ("storages/outputs", {"size": "500Gi"}, "A storage never shrinks: write more than 500Gi."),
+        ("members", {"name": "abc", "login": "a b"}, "The login is that of the forge"),
+        ("members", {"name": "abc", "subject": '"'}, "The subject is the claim"),
+    ],
+)
+def test_a_form_names_the_problem(site: Site, visit: Visit, page: str, values: dict[str, Any], problem: str) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/{page}.html")
+    visit.page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
+    fill(visit, values)
+    assert problem in visit.page.inner_text("#problems")
+    assert not visit.page.locator("#result").is_visible()
+
+
+def test_a_full_stock_is_no_choice(site: Site, browser: Browser, tmp_path: Path) -> None:
+    shutil.copytree(site.folder, tmp_path / "site")
+    path = tmp_path / "site/catalog/offers.json"
+    offers = json.loads(path.read_text(encoding="utf-8"))
+    for spec in offers["gpuSpecs"]:
+        spec["free"] = 0 if spec["name"] == "l4-whole" else spec["free"]
+    path.write_text(json.dumps(offers), encoding="utf-8")
+    page = browser.new_page()
+    with serve(tmp_path / "site") as url:
+        page.goto(f"{url}/tenants/studio-kite/new-instance.html")
+        wait_for_form(page)
+        options = page.eval_on_selector_all(
+            "#gpuSpec option", "all => all.map(each => [each.value, each.disabled, each.text])"
+        )
+    (full,) = [option for option in options if option[0] == "l4-whole"]
+    assert full[1]
+    assert full[2].endswith("0 free (no free unit)")
+    assert not next(option[1] for option in options if option[0] == "l4-quarter")
+    page.close()
+
+
+def test_the_link_opens_the_forge_with_the_file(site: Site, visit: Visit) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/new-storage.html")
+    fill(visit, {"name": "extra", "storageSpec": "block-ssd"})
+    path, text, _ = read_result(visit)
+    link = visit.page.locator("#open").get_attribute("href")
+    assert link is not None
+    from urllib.parse import parse_qs, urlsplit
+
+    parts = urlsplit(link)
+    assert parts.path.endswith("/new/main")
+    query = parse_qs(parts.query)
+    assert query["filename"] == [path]
+    assert query["value"] == [text if text.endswith("\n") else f"{text}\n"]
+    assert not visit.page.locator("#hint").is_visible()
+
+
+def test_invoices_print_without_navigation(site: Site, browser: Browser) -> None:
+    page = browser.new_page()
+    page.emulate_media(media="print")
+    page.goto(f"{site.url}/tenants/studio-kite/invoices/2026-11.html")
+    assert not page.locator("nav").is_visible()
+    assert page.locator("article").is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page.close()
