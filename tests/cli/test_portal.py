@@ -140,7 +140,19 @@ def list_private_words(folder: Path) -> set[str]:
         words |= {declared["spec"].get("displayName") or folder.name}
         for user in declared["spec"].get("users", []):
             words |= {user["name"], user.get("login", user["name"])}
-    common = {"base", "chat", "course", "lab", "models", "outputs", "preview", "papers", "notebooks", "Ada"}
+    common = {
+        "base",
+        "characters",
+        "chat",
+        "course",
+        "lab",
+        "models",
+        "outputs",
+        "preview",
+        "papers",
+        "notebooks",
+        "Ada",
+    }
     return words - common
 
 
