@@ -374,7 +374,7 @@ function startMemberForm(form, facts) {
   return () => {
     const user = {name: fields.name.value.trim(), role: fields.role.value, login: fields.login.value.trim(), subject: fields.subject.value.trim()};
     const problems = checkName(user.name, 32, facts.users, "person");
-    if (user.login && !/^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?(?:#[1-9][0-9]{0,17})?$/.test(user.login)) problems.push("The login is that of the forge, such as ada-k or ada-k#4711.");
+    if (user.login && !/^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?(?:#[1-9][0-9]{0,17})?$/.test(user.login)) problems.push("The login is that of the forge, such as jo-k or jo-k#4711.");
     if (user.subject && !/^[A-Za-z0-9][A-Za-z0-9._:|-]{0,99}$/.test(user.subject)) problems.push("The subject is the claim `sub` of the person's ID token.");
     const effect = user.subject ? [] : ["Without a subject, this person can open instances only as a member of a group of the tenant."];
     const words = ["allot", "member", "add", facts.tenant, user.name, "--role", user.role, ...(user.login ? ["--login", user.login] : []), ...(user.subject ? ["--subject", user.subject] : []), "--pr"];
