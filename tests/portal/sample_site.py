@@ -27,7 +27,7 @@ from allotment.observed.status import (
     dump_status,
 )
 from allotment.observed.usage_log import UsageLogHeader, append_usage
-from allotment.services.portal.site_builder import BuildResult, build_site
+from allotment.services.portal.site_builder import BuildResult, SiteBuilder
 from allotment.services.reporter.clone import Clone
 
 NOW = datetime.datetime(2026, 11, 21, 12, 30, tzinfo=datetime.UTC)
@@ -53,7 +53,7 @@ def create_place(folder: Path) -> Place:
 
 def build(place: Place, out: Path, tenant: str | None = None) -> BuildResult:
     """Build the portal of a clone into a folder."""
-    return build_site(Clone(place.root), PageFolder(out), tenant, NOW)
+    return SiteBuilder(Clone(place.root), PageFolder(out), tenant=tenant).build(NOW)
 
 
 def report_all(place: Place) -> None:

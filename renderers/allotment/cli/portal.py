@@ -56,10 +56,18 @@ def build(*, out: Path, tenant: str | None, style: str, repo: Path | None, url: 
     from allotment.adapters.page_folder import PageFolder
     from allotment.cli.list_options import current_time
     from allotment.reports.outputs.portal_build import PortalBuildOutput
-    from allotment.services.portal.site_builder import build_site
+    from allotment.services.check.workers import count_cores
+    from allotment.services.portal.site_builder import SiteBuilder
 
     clone = open_clone(repo, url)
-    result = build_site(clone, PageFolder(out), tenant, current_time(), create_cache_opener(clone.root, "-facts"))
+    builder = SiteBuilder(
+        clone,
+        PageFolder(out),
+        tenant=tenant,
+        open_facts=create_cache_opener(clone.root, "-facts"),
+        processes=count_cores(),
+    )
+    result = builder.build(current_time())
     if style == "json":
         from allotment.reports.outputs import as_json
 

@@ -60,7 +60,7 @@ def command(
             f"{escape_unprintable(what)} is not in the format TENANT/STORAGE: name a storage such as solo-ada/models"
         )
     recovery = create_recovery_commit(
-        root, ref, what, reason, read_reported_status(here, remote, clusters, tenant), force=force
+        root, ref, what, reason, read_reported_status(here, remote, clusters, [tenant]), force=force
     )
     push_recovery(Remote(here, push or str(root)), recovery)
     branch = recovery.branch.removeprefix("refs/heads/")

@@ -29,11 +29,10 @@ def tenant_folder(tenant: str) -> str:
     return f"tenants/{tenant}"
 
 
-def build_tenant_pages(site: SiteFacts, area: TenantArea, *, searched: int, has_ledger_trouble: bool) -> Iterator[Page]:
+def build_tenant_pages(site: SiteFacts, area: TenantArea, *, has_ledger_trouble: bool) -> Iterator[Page]:
     """Yield the pages of a tenant. They have nothing of other tenants.
 
-    `searched` is the number of merges in which those of the tenant were searched. `has_ledger_trouble` says that the closed
-    months can't be read.
+    `has_ledger_trouble` says that the closed months can't be read.
     """
     folder = tenant_folder(area.name)
     yield render_page(
@@ -54,7 +53,6 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea, *, searched: int, has_
         site=site,
         area=area,
         merges=[_describe_merge(merge) for merge in area.merges],
-        searched=searched,
     )
     yield render_page(
         f"{folder}/invoices/index.html", "invoices.html.j2", site=site, area=area, trouble=has_ledger_trouble

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -49,9 +49,12 @@ class ReportedStatus(NamedTuple):
 
 
 def read_reported_status(
-    repository: Repository, remote: Remote, clusters: Iterable[tuple[str, str | None]], tenant: str | None
+    repository: Repository,
+    remote: Remote,
+    clusters: Iterable[tuple[str, str | None]],
+    tenants: Collection[str] | None,
 ) -> ReportedStatus:
-    """Return the status of one tenant, or of all tenants if `tenant` is None.
+    """Return the status of some tenants, or of all tenants if `tenants` is None.
 
     `clusters` has the name of each cluster and the declared public key of its reporter. Raises OperationRefused if the
     remote can't be reached.
@@ -63,7 +66,7 @@ def read_reported_status(
         if look.trusted_commit is None:
             continue
         reported_status.commits[cluster] = look.trusted_commit
-        paths = [path for path in look.branch.files if path == CLUSTER or _is_tenant_file(path, tenant)]
+        paths = [path for path in look.branch.files if path == CLUSTER or _is_tenant_file(path, tenants)]
         for path, data in zip(paths, look.branch.read_all(paths), strict=True):
             try:
                 # The cluster comes from the name of the branch, and the tenant from the path. The names in the file
@@ -84,9 +87,9 @@ def read_reported_status(
     return reported_status
 
 
-def _is_tenant_file(path: str, tenant: str | None) -> bool:
+def _is_tenant_file(path: str, tenants: Collection[str] | None) -> bool:
     owner = tenant_of(path)
-    return owner is not None and tenant in (None, owner)
+    return owner is not None and (tenants is None or owner in tenants)
 
 
 def read_history(

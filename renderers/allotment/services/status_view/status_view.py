@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePath
 from typing import NamedTuple, TypeVar
@@ -76,13 +76,17 @@ class _OutdatedResource(NamedTuple):
 class StatusView(CloneRefs):
     """The state at one point in time, as one clone sees it. Reads the published release only if it is needed."""
 
-    def __init__(self, clone: Clone, tenant: str | None = None) -> None:
-        """Read the state of a tenant, or of all tenants. Raises OperationRefused if a remote doesn't answer."""
+    def __init__(self, clone: Clone, tenant: str | None = None, *, selection: Collection[str] | None = None) -> None:
+        """Read the state of a tenant, of the tenants of a selection, or by default of all tenants.
+
+        Raises OperationRefused if a remote doesn't answer.
+        """
         super().__init__(clone)
         self.tenants = sorted(
             {scope.name for scope in self.declared_commit.source.scopes()[0] if scope.kind == "tenant"}
         )
         self._tenant = tenant
+        self._selection = selection if tenant is None else {tenant}
         self.reported_status = now = self._read_reported_status()
         self._reported_resources: dict[tuple[str, str, str], list[ReportedResource]] = defaultdict(list)
         self._statuses: dict[str, list[TenantStatus]] = defaultdict(list)
@@ -98,7 +102,7 @@ class StatusView(CloneRefs):
         if self.clone.has_remote(self.branch_urls.status):
             keys = sorted(self.reporter_keys.items())
             return read_reported_status(
-                self.clone.repository, self.clone.remote(self.branch_urls.status), keys, self._tenant
+                self.clone.repository, self.clone.remote(self.branch_urls.status), keys, self._selection
             )
         words = f"this repository has no remote named {ORIGIN} for the status branches"
         return ReportedStatus([], [], dict.fromkeys(self.reporter_keys, words), {})
@@ -130,7 +134,7 @@ class StatusView(CloneRefs):
     @cached_property
     def rows(self) -> list[ResourceStatus]:
         """All declared, observed or published resources, sorted by tenant, name and cluster."""
-        names = self.tenants if self._tenant is None else [name for name in self.tenants if name == self._tenant]
+        names = list(filter(self._is_selected, self.tenants))
         spots = [spot for name in names for spot in list_resources(self.declared_commit.source, name)]
         rows = [row for chunk in _split(spots) for row in self._build_declared_rows(chunk)]
         row_keys = {row.resource[:4] for row in rows}
@@ -221,11 +225,14 @@ class StatusView(CloneRefs):
             for path in branch.files:
                 spot = paths.parse_tree_path(path)
                 kind_and_name = thing_of(spot.part, spot.name.removesuffix(paths.DELETING_SUFFIX)) if spot else None
-                if spot is None or kind_and_name is None or self._tenant not in (None, spot.tenant):
+                if spot is None or kind_and_name is None or not self._is_selected(spot.tenant):
                     continue
                 kind, name = kind_and_name
                 if kind.reported:  # otherwise no status can say that the resource runs or is gone
                     yield ResourceRef(kind.word, spot.tenant, name, cluster, "")
+
+    def _is_selected(self, tenant: str) -> bool:
+        return self._selection is None or tenant in self._selection
 
     def _build_deleting_row(self, resource: ResourceRef) -> ResourceStatus:
         path = RESOURCE_KINDS[resource.kind].declaration_path(resource.tenant, resource.name)
@@ -259,7 +266,7 @@ class StatusView(CloneRefs):
 
     @property
     def tenant(self) -> str | None:
-        """The tenant of the view, None for all tenants."""
+        """The tenant of the view; None for several tenants."""
         return self._tenant
 
     @cached_property

@@ -1,0 +1,116 @@
+"""Reads what the pages of all tenants share, and finds the tenants whose pages changed since the last build."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from allotment.adapters.git.history import list_first_parents
+from allotment.adapters.git.repository import Repository
+from allotment.branches.status_branches import tenant_path, usage_path
+from allotment.declared.kinds.platform import Platform
+from allotment.declared.layout import ROOTS, Scope
+from allotment.declared.tenant_facts import TenantFacts
+from allotment.observed.retention import RetainedTenant
+from allotment.portal.change_history import Merge, describe_merge
+from allotment.portal.inert_text import is_file_name
+from allotment.portal.tenant_area import ReservedOffer
+from allotment.problems import AllotmentError
+from allotment.reports.status_tables import is_stale
+from allotment.services.billing.month_forecasts import CurrentMonth, find_current_month
+from allotment.services.check.catalog_check import CatalogCheck, check_catalog
+from allotment.services.platform_settings import read_platform
+from allotment.services.portal.invoice_reader import ClosedMonths, read_closed_months
+from allotment.services.portal.site_reader import list_reserved
+from allotment.services.status_view.status_view import StatusView
+
+MAX_MERGES_READ = 2_000
+
+
+class SiteInputs(NamedTuple):
+    """What the pages of all tenants share at one time. `view` has the reports of the clusters, but no tenants.
+
+    `names` are the tenants that can have pages. `stale_clusters` are the clusters with a possibly outdated report.
+    """
+
+    view: StatusView
+    platform: Platform
+    catalog_check: CatalogCheck
+    month: CurrentMonth
+    closed: ClosedMonths
+    merges: tuple[Merge, ...]
+    retained: Mapping[str, RetainedTenant]
+    stale_clusters: frozenset[str]
+    names: tuple[str, ...]
+
+    @property
+    def shared_key(self) -> Hashable:
+        """The state of everything that the pages of all tenants depend on. The costs are those of the current hour."""
+        ledger = self.closed.ledger
+        return (
+            self.month.now // 3600,
+            tuple(sorted((str(scope), key) for scope, key in self.catalog_check.content_keys.items())),
+            (ledger.commit, tuple(sorted(ledger.tags.items())), self.closed.trouble),
+            self.stale_clusters,
+        )
+
+    @property
+    def published_key(self) -> Hashable:
+        """The state of the rendered branches, on which the pages of resources depend that are not as declared."""
+        return tuple(self.view.published_release.tips)
+
+
+def read_site_inputs(view: StatusView, now: datetime.datetime) -> SiteInputs:
+    """Return the inputs of the pages at a time. Raises OperationRefused if a remote doesn't answer."""
+    source = view.declared_commit.source
+    platform = read_platform(source)
+    if platform is None:
+        raise AllotmentError("platform/platform.yaml can't be read: `allot validate` shows the reason")
+    month = find_current_month(platform.spec.billing, now)
+    published = view.published_release
+    record = published.record.of_source(published.source.commit) if published.source is not None else None
+    return SiteInputs(
+        view=view,
+        platform=platform,
+        catalog_check=check_catalog(source, now.astimezone(month.zone).date()),
+        month=month,
+        closed=read_closed_months(view.clone, view.declared_commit, platform, month.zone),
+        merges=tuple(_read_merges(view.clone.repository, source.commit)),
+        retained={each.tenant: each for each in record.tenants} if record is not None else {},
+        stale_clusters=frozenset(each.cluster for each in view.reported_status.clusters if is_stale(each, now)),
+        names=tuple(filter(is_file_name, view.tenants)),
+    )
+
+
+def read_folder_hashes(inputs: SiteInputs) -> dict[str, str]:
+    """Return a hash of the declarations of each tenant."""
+    source = inputs.view.declared_commit.source
+    return {name: source.files(Scope("tenant", name)).content_hash or "" for name in inputs.names}
+
+
+def read_tenant_keys(
+    inputs: SiteInputs, hashes: Mapping[str, str], facts: Collection[TenantFacts]
+) -> dict[str, Hashable]:
+    """Return the state of everything that only the pages of one tenant depend on, for each tenant."""
+    repository, reserved = inputs.view.clone.repository, list_reserved(inputs.catalog_check.catalog, facts)
+    listings = [repository.listing(commit) for _, commit in sorted(inputs.view.reported_status.commits.items())]
+    return {name: _describe_tenant(inputs, name, hashes[name], listings, reserved) for name in inputs.names}
+
+
+def _describe_tenant(
+    inputs: SiteInputs,
+    name: str,
+    folder_hash: str,
+    listings: Sequence[Mapping[str, str]],
+    reserved: Mapping[str, list[ReservedOffer]],
+) -> Hashable:
+    blobs = tuple((listing.get(tenant_path(name)), listing.get(usage_path(name))) for listing in listings)
+    retained = inputs.retained.get(name)
+    return folder_hash, blobs, tuple(reserved.get(name, ())), retained.words if retained is not None else ""
+
+
+def _read_merges(repository: Repository, commit: str) -> list[Merge]:
+    """Return the newest merges that changed declarations, the newest first."""
+    records = list_first_parents(repository, commit, ROOTS, MAX_MERGES_READ)
+    return [describe_merge(each.commit, each.time, each.author, each.subject, each.files) for each in records]
