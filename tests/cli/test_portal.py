@@ -205,7 +205,7 @@ def test_history_shows_merges_and_changes_of_state(run: Run, out: Path, place: P
     assert "2026-11-20 22:00 UTC webui eu-1 Failed CrashLoop" in text
     assert "../x" not in page
     instance = read(out / "tenants/solo-ada/instances/webui.html")
-    assert "It ran 45.2 % of the time in which it was declared to run, from 2026-11-01 to 2026-11-21." in instance
+    assert "It ran 46.1 % of the time in which it was declared to run, from 2026-11-01 to 2026-11-21." in instance
 
 
 def test_invoices_of_the_open_months(run: Run, out: Path, place: Place, allot: Allot) -> None:

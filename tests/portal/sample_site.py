@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -33,8 +33,9 @@ from allotment.services.reporter.clone import Clone
 NOW = datetime.datetime(2026, 11, 21, 12, 30, tzinfo=datetime.UTC)
 OBSERVED = "2026-11-21T12:29:00Z"
 SINCE = "2026-11-18T07:12:00Z"
+Troubles = Mapping[tuple[str, str], tuple[str, str, str]]
 # The state, the reason and the message of the resources that are not as declared.
-TROUBLES = {
+TROUBLES: Troubles = {
     ("studio-kite", "webui-next"): ("Waiting", "NoFreeUnit", "no unit of l4-whole is free: ml-orbit/chat holds 1"),
     ("ml-orbit", "lab"): ("Failed", "CrashLoop", "the container ended 7 times, with exit code 1"),
     ("studio-kite", "comfy-trial"): ("Preparing", "PreparationRunning", ""),
@@ -56,12 +57,12 @@ def build(place: Place, out: Path, tenant: str | None = None) -> BuildResult:
     return SiteBuilder(Clone(place.root), PageFolder(out), tenant=tenant).build(NOW)
 
 
-def report_all(place: Place) -> None:
-    """Write the reports of all clusters about the declared resources."""
+def report_all(place: Place, troubles: Troubles = TROUBLES) -> None:
+    """Write the reports of all clusters about the declared resources. `troubles` are those that are not as declared."""
     for cluster in ("eu-1", "us-1"):
         statuses, logs = [], {}
         for folder in sorted((place.root / "tenants").iterdir()):
-            status, usage = describe_tenant(folder, cluster)
+            status, usage = describe_tenant(folder, cluster, troubles)
             if status.instances or status.storages or status.snapshots:
                 statuses.append(status)
                 header = UsageLogHeader(cluster, folder.name, "2026-11-01T00:00:00Z")
@@ -90,7 +91,7 @@ def list_capacity(place: Place, cluster: str) -> Iterator[UsageInterval]:
             yield UsageInterval("NodePool", path.stem, f"uid-{node}", "2026-10-01T00:00:00Z", node=node)
 
 
-def describe_tenant(folder: Path, cluster: str) -> tuple[TenantStatus, list[UsageInterval]]:
+def describe_tenant(folder: Path, cluster: str, troubles: Troubles) -> tuple[TenantStatus, list[UsageInterval]]:
     """Return the status of a tenant in a cluster, and its uses of November that have ended."""
     tenant = folder.name
     declared = [(path, yaml.safe_load(path.read_text(encoding="utf-8"))) for path in sorted(folder.glob("*/*.yaml"))]
@@ -109,7 +110,7 @@ def describe_tenant(folder: Path, cluster: str) -> tuple[TenantStatus, list[Usag
     status = TenantStatus(
         tenant,
         cluster,
-        instances=tuple(describe_instance(tenant, blob, file) for blob, file in instances),
+        instances=tuple(describe_instance(tenant, blob, file, troubles) for blob, file in instances),
         storages=tuple(describe_storage(tenant, blob, file) for blob, file in storages),
         snapshots=tuple(snapshots),
         transitions=tuple(step for _, file in instances for step in list_steps(tenant, file)),
@@ -118,10 +119,10 @@ def describe_tenant(folder: Path, cluster: str) -> tuple[TenantStatus, list[Usag
     return status, usage
 
 
-def describe_instance(tenant: str, blob: str, file: dict[str, Any]) -> Instance:
+def describe_instance(tenant: str, blob: str, file: dict[str, Any], troubles: Troubles) -> Instance:
     name, spec = file["metadata"]["name"], file["spec"]
     replicas = 0 if spec.get("state") == "Stopped" else spec.get("replicas", 1)
-    state, reason, message = TROUBLES.get((tenant, name), ("Running" if replicas else "Stopped", "", ""))
+    state, reason, message = troubles.get((tenant, name), ("Running" if replicas else "Stopped", "", ""))
     is_running = state == "Running"
     return Instance(
         name,

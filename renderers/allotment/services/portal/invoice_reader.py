@@ -17,7 +17,7 @@ from allotment.declared.kinds.platform import Platform
 from allotment.portal.inert_text import hide_tenants
 from allotment.portal.tenant_area import InvoiceView
 from allotment.problems import OperationRefused
-from allotment.reports.invoice_pages import describe_bill
+from allotment.reports.invoice_pages import describe_bill, describe_unpriced_line
 from allotment.services.billing.bill_reader import compute_bill
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.closed_bill import fetch_ledger
@@ -91,8 +91,12 @@ class InvoiceReader(NamedTuple):
                 if invoice.lines or bill.month == self.month.name or bill.closed_in:
                     texts = describe_bill(bill.of_tenant(invoice.tenant))
                     (described,) = texts["invoices"]
-                    described["notes"] = [
-                        hide_tenants(note, invoice.tenant, self.tenants) for note in described["notes"]
-                    ]
+                    if bill.closed_in:
+                        described["notes"] = [
+                            hide_tenants(note, invoice.tenant, self.tenants) for note in described["notes"]
+                        ]
+                    else:  # the evidence and the notes about it change with every report
+                        texts["evidence"] = []
+                        described["notes"] = [describe_unpriced_line(line) for line in invoice.unpriced_lines]
                     views[invoice.tenant].append(InvoiceView(bill.month, invoice.total, texts))
         return views

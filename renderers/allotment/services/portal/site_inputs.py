@@ -62,12 +62,15 @@ class SiteInputs(NamedTuple):
 
 
 def read_site_inputs(view: StatusView, now: datetime.datetime) -> SiteInputs:
-    """Return the inputs of the pages at a time. Raises OperationRefused if a remote doesn't answer."""
+    """Return the inputs of the pages at a time. Costs are those of the last full hour, so that they change once an hour.
+
+    Raises OperationRefused if a remote doesn't answer.
+    """
     source = view.declared_commit.source
     platform = read_platform(source)
     if platform is None:
         raise AllotmentError("platform/platform.yaml can't be read: `allot validate` shows the reason")
-    month = find_current_month(platform.spec.billing, now)
+    month = find_current_month(platform.spec.billing, now.replace(minute=0, second=0, microsecond=0))
     published = view.published_release
     record = published.record.of_source(published.source.commit) if published.source is not None else None
     return SiteInputs(

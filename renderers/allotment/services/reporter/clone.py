@@ -40,6 +40,7 @@ class Clone:
         self.repository = Repository(root)
         self._status = status
         self._remotes: dict[str, Remote] = {}
+        self._last_source: CommitSource | None = None
 
     def remote(self, url: str) -> Remote:
         """Return the remote with a URL.
@@ -71,7 +72,10 @@ class Clone:
         tip = self.remote(ORIGIN).fetch(name).get(name)
         if tip is None:
             return DeclaredCommit(here)
-        return DeclaredCommit(CommitSource(self.root, tip, self.repository, like=here), branch)
+        if self._last_source is None or self._last_source.commit != tip:
+            # The listing of a commit is computed from that of a similar commit.
+            self._last_source = CommitSource(self.root, tip, self.repository, like=self._last_source or here)
+        return DeclaredCommit(self._last_source, branch)
 
     def find_settings_commit(self, declared: DeclaredCommit) -> CommitSource:
         """Return the commit from which the platform's settings are read.

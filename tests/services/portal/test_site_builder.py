@@ -1,0 +1,139 @@
+"""A build renders only the tenants whose inputs changed, and ends with the same pages as a build from scratch."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.conftest import DAY, Allot, edit
+from tests.portal.sample_site import NOW, TROUBLES, create_place, report_all
+from tests.published import Place
+
+from allotment.adapters.page_folder import PageFolder
+from allotment.problems import OperationRefused
+from allotment.services.portal.site_builder import BuildResult, SiteBuilder
+from allotment.services.reporter.clone import Clone
+
+ALL = 7
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """The sample with reports. Tests copy it."""
+    return create_place(tmp_path_factory.mktemp("pristine"))
+
+
+@pytest.fixture
+def place(pristine: Place, tmp_path: Path) -> Place:
+    return pristine.copy(tmp_path)
+
+
+class Portal:
+    """A builder and its folder, which each build compares with a build from scratch."""
+
+    def __init__(self, place: Place, folder: Path) -> None:
+        self.place, self.folder = place, folder
+        self.builder = SiteBuilder(Clone(place.root), PageFolder(folder / "site"))
+
+    def build(self, now: datetime.datetime = NOW) -> BuildResult:
+        result = self.builder.build(now)
+        fresh = self.folder / "fresh"
+        shutil.rmtree(fresh, ignore_errors=True)
+        SiteBuilder(Clone(self.place.root), PageFolder(fresh)).build(now)
+        assert read_all(self.folder / "site") == read_all(fresh)
+        assert result.pages == len(read_all(fresh)) - 1, "all but the marker"
+        return result
+
+
+@pytest.fixture
+def portal(place: Place, tmp_path: Path) -> Portal:
+    portal = Portal(place, tmp_path / "portal")
+    assert portal.build().tenants == ALL
+    return portal
+
+
+def read_all(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_without_a_change_nothing_is_rendered(portal: Portal) -> None:
+    result = portal.build()
+    assert (result.tenants, result.changed, result.removed) == (0, 0, 0)
+
+
+def test_a_change_of_a_tenant_renders_this_tenant(portal: Portal) -> None:
+    edit(portal.place.root, "tenants/solo-ada/tenant.yaml", "displayName: Ada", "displayName: Countess")
+    portal.place.merge()
+    result = portal.build()
+    assert result.tenants == 1
+    assert result.changed > 5
+    assert "Countess" in (portal.folder / "site/tenants/solo-ada/index.html").read_text(encoding="utf-8")
+
+
+def test_a_report_of_a_tenant_renders_this_tenant(portal: Portal) -> None:
+    report_all(portal.place)
+    assert portal.build().tenants == 0, "the same reports in new commits"
+    report_all(portal.place, {**TROUBLES, ("uni-lab", "group-a"): ("Failed", "CrashLoop", "exit code 1")})
+    assert portal.build().tenants == 1
+    assert "CrashLoop" in (portal.folder / "site/tenants/uni-lab/index.html").read_text(encoding="utf-8")
+
+
+def test_a_publish_renders_what_is_not_as_declared(portal: Portal, allot: Allot) -> None:
+    """Four resources of the sample are in trouble, in three tenants."""
+    assert portal.build().tenants == 0
+    result = allot("publish", "--repo", portal.place.root, "--as-of", DAY)
+    assert result.code == 0, result.err
+    settled = {"film-house", "northlight", "solo-ada", "uni-lab"}
+    assert portal.build().tenants == ALL - len(settled)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda root: edit(root, "platform/specs/l4-quarter.yaml", '"0.21"', '"0.22"'), id="price"),
+        pytest.param(lambda root: edit(root, "platform/plans/starter.yaml", "instances: 3", "instances: 4"), id="plan"),
+    ],
+)
+def test_a_change_of_the_catalog_renders_all(portal: Portal, change: Callable[[Path], None]) -> None:
+    change(portal.place.root)
+    portal.place.merge()
+    assert portal.build().tenants == ALL
+
+
+def test_each_hour_all_costs_are_computed_again(portal: Portal) -> None:
+    assert portal.build(NOW + datetime.timedelta(minutes=10)).tenants == 0
+    assert portal.build(NOW + datetime.timedelta(hours=1)).tenants == ALL
+
+
+def test_the_pages_of_a_removed_tenant_go(portal: Portal) -> None:
+    shutil.rmtree(portal.place.root / "tenants/uni-lab")
+    portal.place.merge()
+    result = portal.build()
+    assert result.removed > 5
+    assert not (portal.folder / "site/tenants/uni-lab").exists()
+
+
+def test_a_new_tenant_gets_pages(portal: Portal) -> None:
+    shutil.copytree(portal.place.root / "tenants/northlight", portal.place.root / "tenants/new-lab")
+    for path in (portal.place.root / "tenants/new-lab").rglob("*.yaml"):
+        path.write_text(path.read_text(encoding="utf-8").replace("northlight", "new-lab"), encoding="utf-8")
+    portal.place.merge()
+    assert portal.build().tenants == 1
+    assert (portal.folder / "site/tenants/new-lab/index.html").exists()
+
+
+def test_a_failed_build_is_repeated(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
+    edit(portal.place.root, "tenants/solo-ada/tenant.yaml", "displayName: Ada", "displayName: Countess")
+    portal.place.merge()
+
+    def fail(*arguments: object) -> bool:
+        raise OperationRefused("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PageFolder, "write", fail)
+        with pytest.raises(OperationRefused, match="full"):
+            portal.builder.build(NOW)
+    assert portal.build().tenants == 1
