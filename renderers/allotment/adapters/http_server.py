@@ -1,4 +1,5 @@
-"""Serves probes and a webhook on one port, and metrics on a second port, which should not be reachable from outside."""
+"""Serves HTTP with limits: probes and a webhook on one port, and metrics on a second port, which should not be reachable from
+outside."""
 
 from __future__ import annotations
 
@@ -89,12 +90,11 @@ class Throttle:
         self._callback()
 
 
-class WebServer:
+class HttpServer:
     """A server that answers in its own threads until it is closed."""
 
-    def __init__(self, host: str, port: int, answers: WebHandlers | MetricsSource) -> None:
-        kind: type[_RequestHandler] = _ProbeHandler if isinstance(answers, WebHandlers) else _MetricsHandler
-        self._server = _Server((host, port), type(kind.__name__, (kind,), {"answers": answers}))
+    def __init__(self, host: str, port: int, handler: type[RequestHandler]) -> None:
+        self._server = _Server((host, port), handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         self._thread.start()
 
@@ -107,6 +107,14 @@ class WebServer:
         """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
+
+
+class WebServer(HttpServer):
+    """A server of probes and webhooks, or of metrics."""
+
+    def __init__(self, host: str, port: int, answers: WebHandlers | MetricsSource) -> None:
+        kind: type[RequestHandler] = _ProbeHandler if isinstance(answers, WebHandlers) else _MetricsHandler
+        super().__init__(host, port, type(kind.__name__, (kind,), {"answers": answers}))
 
 
 class _Server(ThreadingHTTPServer):
@@ -165,7 +173,9 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class _RequestHandler(BaseHTTPRequestHandler):
+class RequestHandler(BaseHTTPRequestHandler):
+    """Answers requests. It finds no page by itself."""
+
     timeout = TIMEOUT
     server_version = "allotment"
     sys_version = ""
@@ -196,7 +206,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         """Log no requests: probes come every few seconds."""
 
 
-class _MetricsHandler(_RequestHandler):
+class _MetricsHandler(RequestHandler):
     answers: MetricsSource
 
     def do_GET(self) -> None:
@@ -206,7 +216,7 @@ class _MetricsHandler(_RequestHandler):
             self._send_not_found()
 
 
-class _ProbeHandler(_RequestHandler):
+class _ProbeHandler(RequestHandler):
     answers: WebHandlers
 
     def do_GET(self) -> None:

@@ -203,6 +203,33 @@ class ReportMetrics:
             gauge.clear()
 
 
+class PortalMetrics:
+    """The metrics of the portal."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._errors = Counter(
+            "allotment_portal_errors", "Builds that ended with an error, by its reason.", ["reason"], registry=registry
+        )
+        self._pages = Gauge("allotment_portal_pages", "Pages of the portal.", registry=registry)
+        self._built_at = Gauge(
+            "allotment_portal_built_timestamp_seconds", "Time of the last successful build.", registry=registry
+        )
+
+    def initialize_reasons(self, reasons: Iterable[str]) -> None:
+        """Start the error counter of each reason at 0."""
+        for reason in reasons:
+            self._errors.labels(reason)
+
+    def record_error(self, reason: str) -> None:
+        """Count an error."""
+        self._errors.labels(reason).inc()
+
+    def record_build(self, pages: int) -> None:
+        """Record a successful build with its number of pages."""
+        self._pages.set(pages)
+        self._built_at.set_to_current_time()
+
+
 class CommentMetrics:
     """The metrics of the commenter."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,16 @@ if TYPE_CHECKING:
     "--comment",
     is_flag=True,
     help="Comment on pull requests with their plans and the rollout of merges. With other services, it runs in a child process.",
+)
+@click.option(
+    "--portal", is_flag=True, help="Build the pages of the portal whenever something changes, and serve them."
+)
+@click.option(
+    "--portal-listen",
+    default="127.0.0.1:8082",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="The address of the portal. It shows the pages of all tenants: only the gateway, which checks the login, may reach it.",
 )
 @click.option("--source", metavar="URL", required=True, help="The repository of declarations.")
 @click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch of merged declarations.")
@@ -92,13 +103,16 @@ def command(
     publish: bool,
     cluster: str | None,
     comment: bool,
+    portal: bool,
+    portal_listen: str,
     listen: str,
     metrics_listen: str | None,
     webhook_secret_file: Path | None,
     child: bool,
     **options: Any,
 ) -> None:
-    """Run services in the background: publish merged commits, report the state of a cluster, comment on pull requests.
+    """Run services in the background: publish merged commits, report the state of a cluster, comment on pull requests, and serve
+    the portal.
 
     POST /webhook triggers a check at once, at most every 5 seconds. The services ignore its content. With a secret, only
     signed requests count (X-Hub-Signature-256, X-Gitea-Signature, X-Gitlab-Token). SIGTERM stops the services after their
@@ -109,12 +123,13 @@ def command(
     Examples:
       allot run --source https://git.example.com/acme/gpus --publish --data /data
       allot run --source https://git.example.com/acme/gpus --report eu-1 --data /data
+      allot run --source https://git.example.com/acme/gpus --portal --data /data
     """
     from allotment.adapters.git.clone import release_clones
     from allotment.adapters.metrics import create_registry
     from allotment.cli.child_process import wake_on_input
     from allotment.cli.reporter_options import create_leadership
-    from allotment.cli.run_parts import RunOptions, create_parts
+    from allotment.cli.run_parts import RunOptions, create_parts, find_page_folder
     from allotment.cli.service import (
         ServiceContext,
         create_logger,
@@ -122,11 +137,14 @@ def command(
         parse_addresses,
         read_secret,
         serve_http,
+        serve_pages,
         stop_on_signals,
     )
 
-    if not (publish or cluster or comment):
-        raise click.UsageError("Name what to run: --publish, --report CLUSTER, --comment, or several of them.")
+    if not (publish or cluster or comment or portal):
+        raise click.UsageError(
+            "Name what to run: --publish, --report CLUSTER, --comment, --portal, or several of them."
+        )
     click.get_current_context().call_on_close(release_clones)
     access = ClusterAccess(**{name: options.pop(name) for name in ClusterAccess._fields})
     parse_addresses(listen, metrics_listen)
@@ -141,7 +159,7 @@ def command(
     leader = create_leadership(access, log, wake)
     context = ServiceContext(registry, log, leader.is_leader if leader else lambda: True, wake)
     parts += create_parts(
-        RunOptions(access=access, **options), context, publish=publish, cluster=cluster, comment=comment
+        RunOptions(access=access, **options), context, publish=publish, cluster=cluster, comment=comment, portal=portal
     )
     freeze_heap()
     stops = [part.stop for part in parts]
@@ -159,6 +177,7 @@ def command(
             on_wake=wake,
             secret=secret,
         ) as addresses,
+        serve_pages(portal_listen, find_page_folder(options["data"])) if portal else nullcontext() as portal_address,
         stop_on_signals(*stops),
     ):
         if leader:
@@ -166,6 +185,8 @@ def command(
         subject = {"cluster": cluster, "comment": comment}
         if publish:
             subject = {"source": parts[0].display_url, "branch": options["branch"]}
+        if portal:
+            subject["portal"] = portal_address
         log.info("started", listen=addresses.listen, metrics=addresses.metrics, **subject)
         _run_parts(parts)
     log.info("stopped")

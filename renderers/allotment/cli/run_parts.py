@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from allotment.adapters.forge.forge import Token
     from allotment.adapters.git.repository import Repository
     from allotment.cli.service import ServiceContext
+    from allotment.services.portal.portal_loop import PortalLoop
+    from allotment.services.portal.site_builder import SiteBuilder
     from allotment.services.publish.publish_loop import PublishLoop
     from allotment.services.pull_requests.comment_loop import CommentLoop, PullServices
     from allotment.services.reporter.reporter import Reporter
 
-    RunPart = PublishLoop | Reporter | CommentLoop | ChildProcess
+    RunPart = PublishLoop | Reporter | CommentLoop | PortalLoop | ChildProcess
 
 _CHILD_PARAMETERS = (
     "source",
@@ -61,7 +63,7 @@ class RunOptions(NamedTuple):
 
 
 def create_parts(
-    options: RunOptions, context: ServiceContext, *, publish: bool, cluster: str | None, comment: bool
+    options: RunOptions, context: ServiceContext, *, publish: bool, cluster: str | None, comment: bool, portal: bool
 ) -> list[RunPart]:
     """Return the parts to run, the publisher first. If there are other parts, the commenter runs in a child process.
 
@@ -74,6 +76,8 @@ def create_parts(
         clone = Clone.open_or_create(options.data / "report")
         urls = clone.run_with_repair(lambda: _find_branch_urls(clone, options))
         parts.append(create_reporter(cluster, options.access, clone, urls, options.report_interval, context))
+    if portal:
+        parts.append(_create_portal_loop(options, context))
     if comment:
         token = read_token(options.forge_token_file)
         parts.append(_create_comment_process(context) if parts else _create_comment_loop(options, context, token))
@@ -164,6 +168,30 @@ def _open_pull_services(options: RunOptions, token: Token) -> PullServices:
             cache=options.data / "cache",
         )
     )
+
+
+def _create_portal_loop(options: RunOptions, context: ServiceContext) -> PortalLoop:
+    from allotment.adapters.metrics import PortalMetrics
+    from allotment.services.portal.portal_loop import PortalLoop
+
+    metrics = PortalMetrics(context.registry)
+    url = str(Remote(Clone.open_or_create(options.data / "portal"), options.source))
+    return PortalLoop(partial(_create_site_builder, options), url, metrics, context.log, options.interval)
+
+
+def _create_site_builder(options: RunOptions) -> SiteBuilder:
+    from allotment.adapters.page_folder import PageFolder
+    from allotment.services.portal.site_builder import SiteBuilder
+    from allotment.services.reporter.clone import SourceClone
+
+    clone = SourceClone(Clone.open_or_create(options.data / "portal"), options.source, options.branch, options.status)
+    # No worker processes: `allot run` has threads, so it must not fork.
+    return SiteBuilder(clone, PageFolder(find_page_folder(options.data)), processes=1)
+
+
+def find_page_folder(data: Path) -> Path:
+    """Return the folder of the portal's pages below the folder of the clones."""
+    return data / "pages"
 
 
 def _create_comment_process(context: ServiceContext) -> ChildProcess:

@@ -113,6 +113,22 @@ def _start_web(stack: ExitStack, where: tuple[str, int], answers: WebHandlers | 
 
 
 @contextmanager
+def serve_pages(listen: str, folder: Path) -> Iterator[str]:
+    """Serve the pages of the portal inside the block, and yield the address as HOST:PORT."""
+    from allotment.adapters.page_server import PageServer
+
+    host, port = parse_address(listen)
+    try:
+        server = PageServer(host, port, folder)
+    except OSError as error:
+        raise click.UsageError(f"{listen} can't be used as listen address: {error.strerror}") from None
+    try:
+        yield f"{host}:{server.port}"
+    finally:
+        server.close()
+
+
+@contextmanager
 def stop_on_signals(*stops: Callable[[], None]) -> Iterator[None]:
     """Inside the block, call all `stops` in their order on SIGTERM or SIGINT."""
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
+from allotment.adapters.git.repository import Repository
 from allotment.adapters.page_folder import PageFolder
 from allotment.declared.reading import suggest_name
 from allotment.declared.tenant_facts import TenantFacts
@@ -36,7 +37,7 @@ MAX_MERGES = 50  # on the page of a tenant
 class BuildResult(NamedTuple):
     """The number of pages, of those that changed, and of those that were removed; and the commit of the declarations.
 
-    `tenants` is the number of tenants whose pages were rendered.
+    `tenants` is the number of tenants with rendered pages.
     """
 
     pages: int
@@ -80,7 +81,7 @@ class _TenantPagesTask(NamedTuple):
 
 
 class SiteBuilder:
-    """Builds the portal of a clone repeatedly. A build renders only the tenants whose inputs changed since the last build.
+    """Builds the portal of a clone repeatedly. A build renders only the tenants with changed inputs.
 
     `tenant` limits the pages to one tenant; None stands for all tenants. `open_facts` opens the cache of the tenants' facts.
     `processes` is the number of processes of a build of many tenants.
@@ -104,6 +105,16 @@ class SiteBuilder:
         self._shared_key: Hashable = None
         self._published_key: Hashable = None
 
+    @property
+    def repository(self) -> Repository:
+        """The repository of the clone."""
+        return self._clone.repository
+
+    @property
+    def is_built(self) -> bool:
+        """Whether a build has succeeded."""
+        return self._shared_key is not None
+
     def build(self, now: datetime.datetime) -> BuildResult:
         """Write the changed pages. If it fails, the next build starts again from the state before.
 
@@ -121,8 +132,7 @@ class SiteBuilder:
         written = self._write_tenants(inputs, site, chosen)
         self._pages = {name: pages for name, pages in (self._pages | written).items() if name in keys}
         paths = frozenset[str]().union(public.paths, *(pages.paths for pages in self._pages.values()))
-        is_first = self._shared_key is None
-        removed = self._folder.remove_others(paths) if is_first else self._remove_pages(keys, written)
+        removed = self._folder.remove_others(paths) if not self.is_built else self._remove_pages(keys, written)
         self._keys, self._shared_key = keys, inputs.shared_key
         self._published_key = inputs.published_key
         return BuildResult(
@@ -134,7 +144,7 @@ class SiteBuilder:
         )
 
     def _update_facts(self, inputs: SiteInputs) -> None:
-        """Read the facts of the tenants whose declarations changed."""
+        """Read the facts of the tenants with changed declarations."""
         source, hashes = inputs.view.declared_commit.source, read_folder_hashes(inputs)
         changed = [name for name in inputs.names if hashes[name] != self._hashes.get(name)]
         is_first = not self._facts
@@ -143,7 +153,7 @@ class SiteBuilder:
         self._hashes = hashes
 
     def _choose_tenants(self, inputs: SiteInputs, keys: dict[str, Hashable]) -> list[str]:
-        """Return the tenants whose pages may have changed."""
+        """Return the tenants with possibly changed pages."""
         names = inputs.names if self._tenant is None else [self._tenant]
         if inputs.shared_key != self._shared_key:
             return list(names)

@@ -1,4 +1,4 @@
-"""Reads what the pages of all tenants share, and finds the tenants whose pages changed since the last build."""
+"""Reads the shared inputs of all pages, and the state of the inputs of each tenant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_MERGES_READ = 2_000
 
 
 class SiteInputs(NamedTuple):
-    """What the pages of all tenants share at one time. `view` has the reports of the clusters, but no tenants.
+    """The inputs that the pages of all tenants share at one time. `view` has the reports of the clusters, but no tenants.
 
     `names` are the tenants that can have pages. `stale_clusters` are the clusters with a possibly outdated report.
     """

@@ -11,6 +11,7 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.uncommitted import count_differing_files
 from allotment.declared.layout import ROOTS
+from allotment.problems import OperationRefused
 from allotment.services.platform_settings import BranchUrls, read_branch, read_platform, resolve_branch_urls
 
 ORIGIN = "origin"
@@ -72,10 +73,13 @@ class Clone:
         tip = self.remote(ORIGIN).fetch(name).get(name)
         if tip is None:
             return DeclaredCommit(here)
+        return DeclaredCommit(self._open_source(tip, here), branch)
+
+    def _open_source(self, tip: str, similar: CommitSource | None = None) -> CommitSource:
+        """Return a commit. Its listing is computed from that of the last commit, or of a similar commit."""
         if self._last_source is None or self._last_source.commit != tip:
-            # The listing of a commit is computed from that of a similar commit.
-            self._last_source = CommitSource(self.root, tip, self.repository, like=self._last_source or here)
-        return DeclaredCommit(self._last_source, branch)
+            self._last_source = CommitSource(self.root, tip, self.repository, like=self._last_source or similar)
+        return self._last_source
 
     def find_settings_commit(self, declared: DeclaredCommit) -> CommitSource:
         """Return the commit from which the platform's settings are read.
@@ -112,3 +116,26 @@ class Clone:
         """
         where = resolve_branch_urls(self.find_settings_commit(declared), ORIGIN, status=self._status)
         return where._replace(rendered=self._status) if self._status and not self.has_origin else where
+
+
+class SourceClone(Clone):
+    """A clone that a service keeps. It reads the branch `branch` of the repository `source` in place of origin."""
+
+    has_origin = True
+
+    def __init__(self, repository: Repository, source: str, branch: str, status: str | None = None) -> None:
+        super().__init__(repository.folder, status)
+        self.repository = repository
+        self._source, self._branch = source, branch
+
+    def remote(self, url: str) -> Remote:
+        """Return the remote with a URL; `origin` stands for the source."""
+        return super().remote(self._source if url == ORIGIN else url)
+
+    def fetch_declared_commit(self) -> DeclaredCommit:
+        """Return the newest commit of the branch. Raises OperationRefused if the source doesn't answer or lacks the branch."""
+        name = f"refs/heads/{self._branch}"
+        tip = self.remote(ORIGIN).fetch(name).get(name)
+        if tip is None:
+            raise OperationRefused(f"the source has no branch {self._branch}")
+        return DeclaredCommit(self._open_source(tip), self._branch)

@@ -1,0 +1,79 @@
+"""Builds the portal in a loop: when declarations, reports or rendered branches have changed, and once an hour."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Sequence
+
+from allotment.adapters.git.clone import CloneDamage
+from allotment.adapters.metrics import PortalMetrics
+from allotment.problems import AllotmentError, OperationRefused
+from allotment.services.log import Log
+from allotment.services.loop import FAILURE_REASONS, Failure, Loop, LoopTiming, repair_if_clone
+from allotment.services.portal.site_builder import SiteBuilder
+
+STALLED_SECONDS = 1_800  # a first build of many tenants takes minutes
+PORTAL_REASONS = ("unreachable", *FAILURE_REASONS)
+
+
+class PortalLoop(Loop):
+    """Builds the portal repeatedly, until it is stopped. `create_builder` opens the clone and the folder of the pages."""
+
+    def __init__(
+        self,
+        create_builder: Callable[[], SiteBuilder],
+        url: str,
+        metrics: PortalMetrics,
+        log: Log,
+        interval: float,
+    ) -> None:
+        super().__init__(LoopTiming(interval, STALLED_SECONDS), log, "portal not built", metrics.record_error)
+        self._create_builder, self._url, self._metrics = create_builder, url, metrics
+        self._builder: SiteBuilder | None = None
+        metrics.initialize_reasons(PORTAL_REASONS)
+
+    @property
+    def display_url(self) -> str:
+        """The URL of the source, without secrets."""
+        return self._url
+
+    def on_leadership_lost(self) -> None:
+        """Forget nothing: each replica builds and serves its own pages."""
+
+    def classify_error(self, error: Exception) -> Failure:
+        """Return the failure. While the source doesn't answer, the pages of the last build are served."""
+        if isinstance(error, OperationRefused):
+            return Failure("unreachable", str(error), connected=self._has_pages)
+        return super().classify_error(error)._replace(connected=isinstance(error, AllotmentError) and self._has_pages)
+
+    def repair_clone(self, errors: Sequence[str]) -> CloneDamage | None:
+        """Check the clone. If it was replaced, the next turn builds everything again."""
+        if self._builder is None:
+            return None
+        damage = repair_if_clone(self._builder.repository, errors)
+        if damage is not None and damage.is_replaced:
+            self._builder = None
+        return damage
+
+    def run_once(self) -> None:
+        """Build the changed pages."""
+        self._builder = self._builder or self._create_builder()
+        begun = time.monotonic()
+        result = self._builder.build(datetime.datetime.now(datetime.UTC))
+        self._metrics.record_build(result.pages)
+        if result.changed or result.removed:
+            self.log.info(
+                "portal built",
+                commit=result.commit,
+                pages=result.pages,
+                changed=result.changed,
+                removed=result.removed,
+                tenants=result.tenants,
+                seconds=round(time.monotonic() - begun, 2),
+            )
+        self._builder.repository.run_maintenance()
+
+    @property
+    def _has_pages(self) -> bool:
+        return self._builder is not None and self._builder.is_built

@@ -1,0 +1,102 @@
+"""`allot run --portal` builds the pages when something changes, and serves them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.conftest import edit
+from tests.portal.sample_site import create_place
+from tests.published import Place, Running
+
+
+class RunningPortal(Running):
+    """A running `allot run --portal`."""
+
+    def __init__(self, url: str, data: Path) -> None:
+        self.log = data.with_suffix(".log")
+        words = ["run", "--portal", "--source", url, "--data", str(data), "--interval", "1"]
+        with self.log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "allotment",
+                    *words,
+                    "--listen",
+                    "127.0.0.1:0",
+                    "--portal-listen",
+                    "127.0.0.1:0",
+                ],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+            )
+        started = self.event("started")
+        self.url, self.metrics = f"http://{started['listen']}", f"http://{started['metrics']}/metrics"
+        self.portal = started["portal"]
+
+    def page(self, path: str) -> str:
+        connection = http.client.HTTPConnection(self.portal, timeout=10)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return text if answer.status == 200 else ""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return create_place(tmp_path)
+
+
+@pytest.fixture
+def portal(place: Place, tmp_path: Path) -> Iterator[RunningPortal]:
+    running = RunningPortal(f"file://{place.remote}", tmp_path / "data")
+    yield running
+    if running.process.poll() is None:
+        running.process.kill()
+        running.process.wait()
+
+
+def wait_for(portal: RunningPortal, path: str, text: str) -> None:
+    end = time.monotonic() + 60
+    while text not in portal.page(path):
+        assert time.monotonic() < end, portal.log.read_text()
+        time.sleep(0.1)
+
+
+def test_a_merge_changes_the_pages_of_its_tenant(portal: RunningPortal, place: Place) -> None:
+    first = portal.event("portal built")
+    assert (first["tenants"], first["changed"]) == (7, first["pages"])
+    wait_for(portal, "/tenants/solo-ada/", "<h1>Ada</h1>")
+    assert portal.get("/readyz")[0] == 200
+    edit(place.root, "tenants/solo-ada/tenant.yaml", "displayName: Ada", "displayName: Countess")
+    commit = place.merge()
+    wait_for(portal, "/tenants/solo-ada/", "<h1>Countess</h1>")
+    assert portal.event("portal built", commit=commit)["tenants"] == 1
+    assert portal.metric("allotment_portal_pages") == first["pages"]
+    assert portal.end() == 0
+
+
+def test_the_pages_stay_while_the_source_is_away(portal: RunningPortal, place: Place) -> None:
+    wait_for(portal, "/tenants/solo-ada/", "<h1>Ada</h1>")
+    place.remote.rename(place.remote.with_name("away.git"))
+    portal.event("portal not built")
+    assert "<h1>Ada</h1>" in portal.page("/tenants/solo-ada/")
+    assert portal.get("/readyz")[0] == 200
+    assert portal.metric('allotment_portal_errors_total{reason="unreachable"}') > 0
+    place.remote.with_name("away.git").rename(place.remote)
+    edit(place.root, "tenants/solo-ada/tenant.yaml", "displayName: Ada", "displayName: Countess")
+    place.merge()
+    wait_for(portal, "/tenants/solo-ada/", "<h1>Countess</h1>")
+
+
+def test_the_start_of_the_log_names_the_address(portal: RunningPortal) -> None:
+    line = json.loads(portal.log.read_text(encoding="utf-8").splitlines()[0])
+    assert line["portal"].startswith("127.0.0.1:")
