@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from allotment.billing.batch_totals import BatchSummary, summarize_batch
 from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.tenant_facts import TenantFacts
+from allotment.observed.resource_status import ResourceStatus
 from allotment.portal.site_facts import SiteFacts
 from allotment.services.billing.bill_reader import compute_bill
 from allotment.services.billing.month_forecasts import CurrentMonth, find_current_month
@@ -44,6 +46,13 @@ class Sample(NamedTuple):
             bill = compute_bill(*arguments, self.month.name, record, None, adjusted_tenants=names, catalog=self.catalog)
             summaries.append(summarize_batch(record, bill))
         return summaries
+
+    def group_statuses(self) -> dict[str, list[ResourceStatus]]:
+        """Return the resources of each tenant."""
+        groups: dict[str, list[ResourceStatus]] = defaultdict(list)
+        for row in self.view.rows:
+            groups[row.resource.tenant].append(row)
+        return dict(groups)
 
 
 def read_sample(place: Place) -> Sample:
