@@ -14,8 +14,8 @@ from allotment.portal.site_facts import ClusterEntry
 class PublishSummary(NamedTuple):
     """The state of publishing, and the number of problems of the declarations.
 
-    `headline` says what is not published; it is empty if everything is. `stopped` says why publishing has stopped until a person
-    acts, such as the brake; it is empty if it has not.
+    `headline` describes the unpublished commits; it is empty without such commits. `stopped` is the reason why publishing has
+    stopped until a person acts, such as the brake; it is empty if publishing continues.
     """
 
     headline: str
