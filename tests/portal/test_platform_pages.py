@@ -13,6 +13,7 @@ from tests.published import Place
 
 from allotment.billing.declared_costs import TenantMonth
 from allotment.diff.month_forecast import MonthForecast
+from allotment.observed.publish_state import PublishState
 from allotment.observed.retention import RetainedTenant, RetentionRecord
 from allotment.observed.status import ClusterStatus, Stock
 from allotment.portal.change_history import Merge, describe_merge
@@ -20,10 +21,15 @@ from allotment.portal.page_renderer import Page
 from allotment.portal.platform_area import BudgetUse, InstanceRef, NodeEntry, PlatformArea, PublishSummary
 from allotment.portal.platform_pages import build_platform_pages
 from allotment.rules.spending import TenantSpending
-from allotment.services.portal.platform_reader import PlatformInputs, describe_budget, read_platform_area
+from allotment.services.portal.platform_reader import (
+    PlatformInputs,
+    describe_budget,
+    read_platform_area,
+    summarize_publish,
+)
 from allotment.services.portal.provider_reader import read_capacities
 
-PUBLISHED = PublishSummary("", "", 0, 1)
+PUBLISHED = PublishSummary("main is published.", "", 0, 1)
 BRAKED = PublishSummary("published is 0123456789ab, main is 2 commits ahead", "the brake is engaged: 9 storages", 1, 2)
 MAX_PAGE = 100_000
 SINCE = "2026-11-20T10:00:00Z"
@@ -134,7 +140,7 @@ def test_a_platform_without_trouble_says_so(sample: Sample, inputs: PlatformInpu
     calm = inputs._replace(record=None, statuses={}, merges=[])
     pages = build(sample, read_platform_area(calm, PUBLISHED))
     text = read_text(pages["platform/index.html"])
-    assert "Everything that is merged is published." in text
+    assert "main is published." in text
     assert "0 errors and 1 warning." in text
     assert "No tenant is retained." in text
     assert "No instance waits or has failed." in text
@@ -240,3 +246,20 @@ def test_the_budget_of_a_tenant_is_that_of_its_forecast(sample: Sample) -> None:
     assert describe_budget(month) == BudgetUse(Decimal(200), 75)
     assert describe_budget(month._replace(forecast=None)) == BudgetUse(None, None)
     assert describe_budget(None) == BudgetUse(None, None)
+
+
+@pytest.mark.parametrize(
+    ("state", "headline", "stopped"),
+    [
+        (PublishState("c" * 40, 0, ""), "main is published.", ""),
+        (PublishState("", 0, "never", "x", "nothing has been published yet"), "nothing has been published yet", ""),
+        (PublishState("c" * 40, 2, "pending"), "published is cccccccccccc, main is 2 commits ahead", ""),
+        (
+            PublishState("c" * 40, 1, "braked", "the brake stopped it", "9 storages would go: approve them"),
+            "published is cccccccccccc, main is 1 commit ahead: the brake stopped it",
+            "9 storages would go: approve them",
+        ),
+    ],
+)
+def test_the_headline_of_a_publish_state(state: PublishState, headline: str, stopped: str) -> None:
+    assert summarize_publish(state, "main", errors=0, warnings=4) == PublishSummary(headline, stopped, 0, 4)

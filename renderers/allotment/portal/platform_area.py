@@ -14,7 +14,7 @@ from allotment.portal.site_facts import ClusterEntry
 class PublishSummary(NamedTuple):
     """The state of publishing, and the number of problems of the declarations.
 
-    `headline` describes the unpublished commits; it is empty without such commits. `stopped` is the reason why publishing has
+    `headline` describes what is published, with the retained tenants. `stopped` is the reason why publishing has
     stopped until a person acts, such as the brake; it is empty if publishing continues.
     """
 

@@ -14,6 +14,7 @@ from allotment.declared.kinds.stock import Stock
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.declared.tenant_resources import INSTANCE
 from allotment.observed.offer_rows import build_stock_offers
+from allotment.observed.publish_state import PublishState, format_headline
 from allotment.observed.resource_rows import read_offers
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.retention import RetainedTenant, RetentionRecord
@@ -93,6 +94,15 @@ def read_platform_area(inputs: PlatformInputs, publish: PublishSummary) -> Platf
         ),
         merges=tuple(inputs.merges),
     )
+
+
+def summarize_publish(state: PublishState, branch: str, *, errors: int, warnings: int) -> PublishSummary:
+    """Return the summary of a publish state. `branch` is the branch of the declarations."""
+    headline = format_headline(state, branch)
+    if not headline:
+        headline = f"{branch} is published." if state.commit else state.message or "Nothing is published yet."
+    stopped = state.message or state.summary or state.reason
+    return PublishSummary(headline, stopped if state.stopped else "", errors, warnings)
 
 
 def describe_budget(month: TenantMonth | None) -> BudgetUse:
