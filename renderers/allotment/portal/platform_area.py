@@ -14,8 +14,8 @@ from allotment.portal.site_facts import ClusterEntry
 class PublishSummary(NamedTuple):
     """The state of publishing, and the number of problems of the declarations.
 
-    `headline` describes what is published, with the retained tenants. `stopped` is the reason why publishing has
-    stopped until a person acts, such as the brake; it is empty if publishing continues.
+    `headline` names the published commit, the unpublished commits and the retained tenants. `stopped` is the reason why
+    publishing has stopped until a person acts, such as the brake; it is empty if publishing continues.
     """
 
     headline: str
