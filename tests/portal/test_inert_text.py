@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from allotment.portal.inert_text import MAX_TEXT, format_code, hide_tenants, is_file_name, make_inert, safe_url
+from allotment.portal.inert_text import (
+    MAX_TEXT,
+    format_code,
+    hide_tenants,
+    is_file_name,
+    make_inert,
+    safe_url,
+    shorten_text,
+)
 
 
 @given(st.text())
@@ -78,3 +86,16 @@ def test_names_of_other_tenants_are_hidden() -> None:
 )
 def test_only_names_of_resources_are_part_of_a_path(name: str, fits: bool) -> None:
     assert is_file_name(name) is fits
+
+
+@given(st.text(), st.integers(1, 50))
+def test_a_text_of_a_row_has_a_limited_size(text: str, most: int) -> None:
+    short = shorten_text(text, most)
+    assert short.isprintable()
+    assert len(escape(short.removesuffix("…")).encode()) <= most
+
+
+def test_a_text_of_a_row_is_cut_before_the_character_that_is_too_much() -> None:
+    assert shorten_text("a<b", 5) == "a<…"
+    assert shorten_text("a<b", 6) == "a<b"
+    assert shorten_text("\u202e", 6) == "\\u202e"

@@ -11,7 +11,7 @@ from tests.billing.test_daily_costs import bill
 from tests.billing.test_invoices import used
 
 from allotment.billing.monthly_bill import MonthlyBill
-from allotment.reports.plots import COLORS, HEIGHT, OTHERS, WIDTH, _find_top, draw_plots, render_svg
+from allotment.reports.plots import COLORS, HEIGHT, OTHERS, WIDTH, draw_plots, find_top, render_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -91,4 +91,4 @@ def test_more_specs_than_colors_are_others_together() -> None:
     ("value", "top"), [("0.004", "0.005"), ("1", "1"), ("1.01", "2"), ("4.62", "5"), ("51", "100"), ("1000", "1000")]
 )
 def test_an_axis_ends_with_a_round_number(value: str, top: str) -> None:
-    assert _find_top(Fraction(Decimal(value))) == Fraction(Decimal(top))
+    assert find_top(Fraction(Decimal(value))) == Fraction(Decimal(top))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from allotment.billing.periods import Period
-from allotment.billing.recorded_use import StockTime, Use
+from allotment.billing.recorded_use import StockTime
 from allotment.declared.tenant_resources import INSTANCE
 
 
@@ -31,6 +31,28 @@ class CapacityTotal(NamedTuple):
     oversold: int = 0
 
 
+class UnitUse(Protocol):
+    """A use of a unit of the GPUSpec `offer`, or of a storage or snapshot, which doesn't count."""
+
+    @property
+    def cluster(self) -> str: ...
+
+    @property
+    def tenant(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def offer(self) -> str: ...
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def certain_end(self) -> int: ...
+
+
 class _Event(NamedTuple):
     """A change of the units in use by a tenant, or of the units reserved for it. The shared stocks have the tenant ""."""
 
@@ -40,7 +62,7 @@ class _Event(NamedTuple):
     stocked: int
 
 
-def sum_capacity(stocks: Iterable[StockTime], uses: Iterable[Use], period: Period) -> list[CapacityTotal]:
+def sum_capacity(stocks: Iterable[StockTime], uses: Iterable[UnitUse], period: Period) -> list[CapacityTotal]:
     """Return the sums of each cluster and GPUSpec within a period, sorted.
 
     The time in which nobody observed a use or a stock doesn't count.

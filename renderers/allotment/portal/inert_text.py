@@ -26,6 +26,17 @@ def make_inert(value: Any) -> Any:
     )
 
 
+def shorten_text(text: str, most: int) -> str:
+    """Return a text for a row of a long table: it takes at most `most` bytes of HTML, and a few for the mark of the cut."""
+    inert: str = make_inert(text)
+    size = 0
+    for at, char in enumerate(inert):
+        size += len(escape(char).encode())
+        if size > most:
+            return f"{inert[:at]}…"
+    return inert
+
+
 def safe_url(url: str) -> str:
     """Return an address that a page may link to; empty if it is not an http or https address."""
     return url if url.startswith(("https://", "http://")) and url.isprintable() and len(url) <= MAX_TEXT else ""

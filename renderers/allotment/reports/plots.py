@@ -106,7 +106,7 @@ def _draw_days(bill: MonthlyBill, days: Sequence[DailyCost]) -> Plot:
     specs = _rank_specs(days)
     colors = dict(zip(specs, COLORS, strict=False))
     totals = [sum(day.amounts.values(), Fraction()) for day in days]
-    top = _find_top(max(totals))
+    top = find_top(max(totals))
     step = WIDTH / len(days)
     bars = []
     for at, day in enumerate(days):
@@ -124,9 +124,7 @@ def _draw_days(bill: MonthlyBill, days: Sequence[DailyCost]) -> Plot:
         description=f"{total} {bill.currency} from {days[0].day} to {days[-1].day}; the highest cost is {peak}.",
         height=HEIGHT,
         bars=tuple(bars),
-        value_ticks=tuple(
-            Tick(HEIGHT - float(value / top * HEIGHT), _format_tick(value)) for value in _list_ticks(top)
-        ),
+        value_ticks=tuple(Tick(HEIGHT - float(value / top * HEIGHT), format_tick(value)) for value in list_ticks(top)),
         name_ticks=tuple(Tick((at + 0.5) * step, str(day.day.day)) for at, day in enumerate(days) if at % 5 == 0),
         legend=tuple((_shorten(spec), colors[spec]) for spec in specs),
         is_horizontal=False,
@@ -135,7 +133,7 @@ def _draw_days(bill: MonthlyBill, days: Sequence[DailyCost]) -> Plot:
 
 def _draw_hours(bill: MonthlyBill, hours: Sequence[tuple[str, Fraction]]) -> Plot:
     """Return a plot with a horizontal bar for each GPUSpec."""
-    top = _find_top(max(amount for _, amount in hours))
+    top = find_top(max(amount for _, amount in hours))
     bars, names = [], []
     for at, (spec, amount) in enumerate(hours):
         text = f"{spec}: {_format_hours(amount)} GPU hours"
@@ -148,7 +146,7 @@ def _draw_hours(bill: MonthlyBill, hours: Sequence[tuple[str, Fraction]]) -> Plo
         description=f"{_format_hours(total)} GPU hours in {bill.month}: {listed}. A part of a GPU counts as a fraction.",
         height=len(hours) * ROW_HEIGHT,
         bars=tuple(bars),
-        value_ticks=tuple(Tick(float(value / top * WIDTH), _format_tick(value)) for value in _list_ticks(top)),
+        value_ticks=tuple(Tick(float(value / top * WIDTH), format_tick(value)) for value in list_ticks(top)),
         name_ticks=tuple(names),
         legend=(),
         is_horizontal=True,
@@ -179,7 +177,7 @@ def _shorten(name: str) -> str:
     return "-" if not name else name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…"
 
 
-def _find_top(value: Fraction) -> Fraction:
+def find_top(value: Fraction) -> Fraction:
     """Return the end of an axis: the first of 1, 2 or 5 × a power of 10 that is not below a value."""
     power = Fraction(1)
     while power * 10 < value:
@@ -189,11 +187,13 @@ def _find_top(value: Fraction) -> Fraction:
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= value)
 
 
-def _list_ticks(top: Fraction) -> list[Fraction]:
+def list_ticks(top: Fraction) -> list[Fraction]:
+    """Return the values that an axis labels."""
     return [top * at / _TICKS for at in range(_TICKS + 1)]
 
 
-def _format_tick(value: Fraction) -> str:
+def format_tick(value: Fraction) -> str:
+    """Return the label of a value on an axis."""
     return f"{float(value):g}"
 
 

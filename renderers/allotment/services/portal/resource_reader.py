@@ -88,7 +88,7 @@ class _ResourceReader:
         """Yield the instances."""
         chosen = self._choose(INSTANCE)
         rows = build_instance_rows(chosen, {self._tenant: self._facts}, self._inputs.offers)
-        for row, status, page in zip(rows, chosen, _name_pages(chosen), strict=True):
+        for row, status, page in zip(rows, chosen, name_pages(chosen), strict=True):
             observed = status.observed if isinstance(status.observed, Instance) else Instance(row.name, "", "", "")
             yield InstanceDetail(
                 row=row._replace(message=self._hide(row.message)),
@@ -109,7 +109,7 @@ class _ResourceReader:
         """Yield the storages, each with its snapshots."""
         chosen = self._choose(STORAGE)
         rows = build_storage_rows(chosen, {self._tenant: self._facts}, self._inputs.offers)
-        for row, status, page in zip(rows, chosen, _name_pages(chosen), strict=True):
+        for row, status, page in zip(rows, chosen, name_pages(chosen), strict=True):
             yield StorageDetail(
                 row=row._replace(message=self._hide(row.message)),
                 page=page,
@@ -169,7 +169,7 @@ class _ResourceReader:
         return draw_availability(measure_availability(steps, "", starts, month.now, month.zone)) if starts else None
 
 
-def _name_pages(statuses: Iterable[ResourceStatus]) -> Iterator[str]:
+def name_pages(statuses: Iterable[ResourceStatus]) -> Iterator[str]:
     """Yield the name of each resource's page. If several clusters have a name, the later pages have a number, too."""
     counts: dict[str, int] = defaultdict(int)
     for status in statuses:

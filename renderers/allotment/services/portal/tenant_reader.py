@@ -8,7 +8,9 @@ from typing import NamedTuple
 from allotment.adapters.git.repository import Repository
 from allotment.billing.declared_costs import TenantMonth
 from allotment.billing.invoices import Invoice
+from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import parse_moment
+from allotment.billing.recorded_use import UsageRecord
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import Scope
@@ -56,14 +58,32 @@ class _MonthFacts(NamedTuple):
     invoices: tuple[InvoiceView, ...]
 
 
+class TenantBatch(NamedTuple):
+    """Some tenants with their recorded use and the bills of the open months, the newest first."""
+
+    names: Sequence[str]
+    record: UsageRecord
+    open_bills: list[MonthlyBill]
+
+
+def read_tenant_batch(inputs: TenantInputs, names: Sequence[str]) -> TenantBatch:
+    """Return some tenants with their recorded use and their bills."""
+    record = inputs.usage.read(names, inputs.invoices.record_start)
+    return TenantBatch(names, record, inputs.invoices.compute_open_bills(record, names))
+
+
 def read_tenant_areas(inputs: TenantInputs, names: Sequence[str]) -> Iterator[TenantArea]:
     """Yield the facts of some tenants, in the order of `names`."""
+    return list_tenant_areas(inputs, read_tenant_batch(inputs, names))
+
+
+def list_tenant_areas(inputs: TenantInputs, batch: TenantBatch) -> Iterator[TenantArea]:
+    """Yield the facts of the tenants of a batch."""
+    names, record, bills = batch
     reader = inputs.invoices
-    record = inputs.usage.read(names, reader.record_start)
     billing = reader.platform.spec.billing
     costs = compute_costs(reader.source, billing, record, reader.month, names, catalog=reader.catalog)
     months = {month.spending.tenant: month for month in costs.tenants}
-    bills = reader.compute_open_bills(record, names)
     invoices = {invoice.tenant: invoice for invoice in bills[0].invoices} if record.clusters else {}
     views = reader.read(bills, names)
     for name in names:

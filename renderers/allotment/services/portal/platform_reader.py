@@ -1,0 +1,200 @@
+"""Reads the facts of the platform pages from the catalog, the reports and the retention record."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from allotment.billing.declared_costs import TenantMonth
+from allotment.conditions import FAILED, WAITING
+from allotment.declared.inventory import Catalog
+from allotment.declared.kinds.add_on import AddOn
+from allotment.declared.kinds.stock import Stock
+from allotment.declared.tenant_facts import TenantFacts
+from allotment.declared.tenant_resources import INSTANCE
+from allotment.observed.offer_rows import build_stock_offers
+from allotment.observed.publish_state import PublishState, format_headline
+from allotment.observed.resource_rows import read_offers
+from allotment.observed.resource_status import ResourceStatus
+from allotment.observed.retention import RetainedTenant, RetentionRecord
+from allotment.observed.status import ClusterStatus, Instance
+from allotment.observed.tenant_rows import build_tenant_rows
+from allotment.portal.change_history import Merge
+from allotment.portal.inert_text import is_file_name
+from allotment.portal.platform_area import (
+    AddOnVersion,
+    BudgetUse,
+    InstanceRef,
+    InstanceTrouble,
+    NodeEntry,
+    PlatformArea,
+    PlatformCluster,
+    PlatformTenant,
+    PublishSummary,
+    RetainedEntry,
+    StockEntry,
+)
+from allotment.portal.provider_area import CapacityNow
+from allotment.portal.site_facts import ClusterEntry
+from allotment.portal.tenant_pages import tenant_folder
+from allotment.services.portal.resource_reader import name_pages
+
+_COMMIT_LENGTH = 12  # digits of the hash of an add-on's manifests
+_NO_BUDGET = BudgetUse(None, None)
+_TROUBLES = (FAILED, WAITING)
+
+
+class PlatformInputs(NamedTuple):
+    """The inputs of the platform pages.
+
+    `facts` and `statuses` are those of all tenants. `reports` are the reported statuses of clusters, and `capacities` their nodes.
+    `record` is the retention record of the last publish; None if there is none. `budgets` may lack tenants.
+    """
+
+    catalog: Catalog
+    clusters: Sequence[ClusterEntry]
+    facts: Mapping[str, TenantFacts]
+    statuses: Mapping[str, Sequence[ResourceStatus]]
+    reports: Sequence[ClusterStatus]
+    capacities: Mapping[str, CapacityNow]
+    record: RetentionRecord | None
+    merges: Sequence[Merge]
+    budgets: Mapping[str, BudgetUse]
+
+
+class _InstanceStatus(NamedTuple):
+    """The status of an instance, with its page."""
+
+    instance: InstanceRef
+    status: ResourceStatus
+
+
+def read_platform_area(inputs: PlatformInputs, publish: PublishSummary) -> PlatformArea:
+    """Return the facts of the platform pages."""
+    instances, record = list(_list_instances(inputs)), inputs.record
+    offers = read_offers(inputs.catalog)
+    return PlatformArea(
+        publish=publish,
+        retained=tuple(
+            _describe_retained(each, inputs.facts)
+            for each in sorted(record.tenants if record is not None else (), key=lambda each: each.tenant)
+        ),
+        omitted_retained=record.omitted_tenants if record is not None else 0,
+        retained_clusters=record.clusters if record is not None else (),
+        troubles=tuple(_list_troubles(instances)),
+        clusters=tuple(
+            PlatformCluster(cluster, tuple(_list_add_ons(inputs.catalog, cluster.name))) for cluster in inputs.clusters
+        ),
+        stocks=tuple(_list_stocks(inputs)),
+        nodes=tuple(_list_nodes(instances, inputs.capacities)),
+        tenants=tuple(
+            PlatformTenant(row, inputs.budgets.get(row.name, _NO_BUDGET))
+            for row in build_tenant_rows(inputs.facts, offers)
+        ),
+        merges=tuple(inputs.merges),
+    )
+
+
+def summarize_publish(state: PublishState, branch: str, *, errors: int, warnings: int) -> PublishSummary:
+    """Return the summary of a publish state. `branch` is the branch of the declarations."""
+    headline = format_headline(state, branch)
+    if not headline:
+        headline = f"{branch} is published." if state.commit else state.message or "Nothing is published yet."
+    stopped = state.message or state.summary or state.reason
+    return PublishSummary(headline, stopped if state.stopped else "", errors, warnings)
+
+
+def describe_budget(month: TenantMonth | None) -> BudgetUse:
+    """Return the budget of a tenant and its forecast. `month` is None without a readable declaration."""
+    if month is None:
+        return _NO_BUDGET
+    if month.forecast is not None:
+        return BudgetUse(month.forecast.budget, month.forecast.percent)
+    budget = month.spending.budget
+    return BudgetUse(budget.per_month, None) if budget is not None else _NO_BUDGET
+
+
+def _list_instances(inputs: PlatformInputs) -> Iterator[_InstanceStatus]:
+    """Yield the instances of all tenants. The pages have the names that the pages of tenants have."""
+    for tenant, statuses in inputs.statuses.items():
+        chosen = [
+            status
+            for status in statuses
+            if status.resource.kind == INSTANCE.word and is_file_name(status.resource.name)
+        ]
+        for status, page in zip(chosen, name_pages(chosen), strict=True):
+            path = f"{tenant_folder(tenant)}/instances/{page}.html" if tenant in inputs.facts else ""
+            yield _InstanceStatus(InstanceRef(tenant, status.resource.name, path), status)
+
+
+def _list_troubles(instances: Iterable[_InstanceStatus]) -> list[InstanceTrouble]:
+    """Return the instances that have failed, and then those that wait."""
+    troubles = [
+        InstanceTrouble(
+            instance=instance,
+            cluster=status.resource.cluster,
+            state=status.displayed_state,
+            reason=status.reason,
+            message=status.explanation,
+            since=status.observed.since if status.observed is not None else "",
+        )
+        for instance, status in instances
+        if status.displayed_state in _TROUBLES
+    ]
+    return sorted(troubles, key=lambda trouble: (_TROUBLES.index(trouble.state), trouble.instance, trouble.cluster))
+
+
+def _describe_retained(retained: RetainedTenant, facts: Mapping[str, TenantFacts]) -> RetainedEntry:
+    problem = retained.words.removeprefix(retained.reason).removeprefix(": ")
+    page = f"{tenant_folder(retained.tenant)}/index.html" if retained.tenant in facts else ""
+    return RetainedEntry(retained.tenant, page, retained.reason, problem, retained.since)
+
+
+def _list_add_ons(catalog: Catalog, cluster: str) -> Iterator[AddOnVersion]:
+    """Yield the add-ons that are declared for a cluster, or for all clusters."""
+    for name, declared in catalog.platform.of_kind(AddOn).items():
+        spec = declared.model.spec
+        if not spec.clusters or cluster in spec.clusters:
+            yield AddOnVersion(name, spec.version if spec.chart is not None else spec.version[:_COMMIT_LENGTH])
+
+
+def _list_stocks(inputs: PlatformInputs) -> list[StockEntry]:
+    """Return the declared stocks, sorted by cluster, node pool and name."""
+    offers = read_offers(inputs.catalog)
+    stocks = [
+        StockEntry(
+            cluster=offer.cluster,
+            node_pool=inputs.catalog.clusters[offer.cluster].of_kind(Stock)[offer.name].model.spec.node_pool,
+            name=offer.name,
+            gpu_spec=offer.gpu_spec,
+            tenant=offer.tenant,
+            total=offer.total,
+            held_units=offer.held_units,
+            free=offer.free,
+            ready=offer.ready,
+        )
+        for offer in build_stock_offers(inputs.catalog, inputs.facts.values(), offers, inputs.reports)
+    ]
+    return sorted(stocks, key=lambda stock: stock[:3])
+
+
+def _list_nodes(instances: Iterable[_InstanceStatus], capacities: Mapping[str, CapacityNow]) -> list[NodeEntry]:
+    """Return the nodes of all clusters, sorted. The nodes of instances count, too."""
+    instances_by_node: dict[tuple[str, str], set[InstanceRef]] = defaultdict(set)
+    for instance, status in instances:
+        for node in status.observed.nodes if isinstance(status.observed, Instance) else ():
+            instances_by_node[status.resource.cluster, node].add(instance)
+    pools = {
+        (cluster, node.name): pool.name
+        for cluster, capacity in capacities.items()
+        for pool in capacity.pools
+        for node in pool.nodes
+    }
+    nodes = [
+        NodeEntry(
+            cluster, pools.get((cluster, name), ""), name, tuple(sorted(instances_by_node.get((cluster, name), ())))
+        )
+        for cluster, name in {*pools, *instances_by_node}
+    ]
+    return sorted(nodes, key=lambda node: node[:3])
