@@ -35,12 +35,13 @@ def test_pages_that_are_gone_are_removed_with_their_folders(tmp_path: Path) -> N
     PageFolder(tmp_path)  # the folder is still ours
 
 
-def test_pages_below_a_folder_are_removed_alone(tmp_path: Path) -> None:
+def test_some_pages_are_removed_with_their_folders(tmp_path: Path) -> None:
     folder = PageFolder(tmp_path)
-    for path in ("index.html", "a/b.html", "a/c.html"):
+    for path in ("index.html", "a/b.html", "a/c.html", "d/e/f.html"):
         folder.write(path, b"1")
-    assert folder.remove_others({"a/c.html"}, "a") == 1
+    assert folder.remove({"a/b.html", "d/e/f.html", "never.html"}) == 2
     assert list_files(tmp_path) == {"index.html", "a/c.html"}
+    assert not (tmp_path / "d").exists()
 
 
 def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:

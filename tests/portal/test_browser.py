@@ -25,6 +25,12 @@ PAGE_TYPES = (
     "index.html",
     "start/index.html",
     "catalog/index.html",
+    "provider/index.html",
+    "provider/eu-1.html",
+    "platform/index.html",
+    "platform/stock.html",
+    "platform/tenants-1.html",
+    "platform/history.html",
     "tenants/studio-kite/index.html",
     "tenants/studio-kite/members.html",
     "tenants/studio-kite/history.html",
@@ -77,6 +83,8 @@ def test_every_page_type_is_listed(site: Site) -> None:
 def shape(path: str) -> str:
     """Return the type of a page."""
     parts = path.split("/")
+    if parts[0] in ("provider", "platform"):
+        return path.replace("us-1", "eu-1")
     names = {"instances": "instance", "storages": "storage"}
     if len(parts) > 3 and (parts[2] in names or parts[-1][0] == "2"):
         return f"{parts[0]}/{names.get(parts[2], parts[2])}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from allotment.problems import OperationRefused, quote_value
@@ -53,11 +54,11 @@ class PageFolder:
             raise self._describe(error) from None
         return True
 
-    def remove_others(self, paths: Collection[str], below: str = "") -> int:
-        """Remove all files below a folder except `paths`, and return their number."""
+    def remove_others(self, paths: Collection[str]) -> int:
+        """Remove all files of the folder except `paths`, and return their number."""
         removed = 0
         try:
-            for folder, _, names in os.walk(self.out / below, topdown=False):
+            for folder, _, names in os.walk(self.out, topdown=False):
                 place = os.path.relpath(folder, self.out)
                 for name in names:
                     path = name if place == "." else f"{place}/{name}"
@@ -66,6 +67,20 @@ class PageFolder:
                         removed += 1
                 if place != "." and not os.listdir(folder):
                     os.rmdir(folder)
+        except OSError as error:
+            raise self._describe(error) from None
+        return removed
+
+    def remove(self, paths: Iterable[str]) -> int:
+        """Remove some files that were written, and the folders that become empty. Return the number of files."""
+        removed = 0
+        try:
+            for path in paths:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self.out, path))
+                    removed += 1
+                with contextlib.suppress(OSError):  # the folder still has files
+                    os.removedirs(os.path.dirname(os.path.join(self.out, path)))
         except OSError as error:
             raise self._describe(error) from None
         return removed

@@ -8,7 +8,7 @@ import click
 
 from allotment.cli.completers import complete_tenants
 from allotment.cli.options import create_cache_opener, output_option, print_note
-from allotment.cli.status_options import clone_options, open_clone
+from allotment.cli.status_options import clone_options, create_publish_check, open_clone
 from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import pluralize
 
@@ -66,6 +66,7 @@ def build(*, out: Path, tenant: str | None, style: str, repo: Path | None, url: 
         tenant=tenant,
         open_facts=create_cache_opener(clone.root, "-facts"),
         processes=count_cores(),
+        find_publish_state=create_publish_check(clone.root).find_state,
     )
     result = builder.build(current_time())
     if style == "json":

@@ -114,6 +114,7 @@ def test_the_pages_of_a_removed_tenant_go(portal: Portal) -> None:
     result = portal.build()
     assert result.removed > 5
     assert not (portal.folder / "site/tenants/uni-lab").exists()
+    assert "uni-lab" not in (portal.folder / "site/platform/tenants-1.html").read_text(encoding="utf-8")
 
 
 def test_a_new_tenant_gets_pages(portal: Portal) -> None:

@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.page_folder import PageFolder
+from allotment.billing.batch_totals import BatchSummary, summarize_batch
 from allotment.declared.reading import suggest_name
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.observed.resource_rows import read_offers
 from allotment.observed.resource_status import ResourceStatus
 from allotment.portal.change_history import group_merges
-from allotment.portal.page_renderer import Page, list_assets
+from allotment.portal.page_renderer import list_assets
+from allotment.portal.platform_area import BudgetUse
 from allotment.portal.public_pages import build_public_pages
 from allotment.portal.site_facts import SiteFacts
-from allotment.portal.tenant_pages import build_tenant_pages, tenant_folder
+from allotment.portal.tenant_pages import build_tenant_pages
 from allotment.problems import OperationRefused, quote_value
 from allotment.services.billing.usage_reader import UsageReader
 from allotment.services.check.check_options import OpenCache
 from allotment.services.check.workers import run_batches
+from allotment.services.portal.area_writer import AreaWriter, WrittenPages, write_pages
 from allotment.services.portal.invoice_reader import InvoiceReader
+from allotment.services.portal.platform_reader import describe_budget
 from allotment.services.portal.resource_reader import ResourceInputs
-from allotment.services.portal.site_inputs import SiteInputs, read_folder_hashes, read_site_inputs, read_tenant_keys
+from allotment.services.portal.site_inputs import (
+    FindPublishState,
+    SiteInputs,
+    read_folder_hashes,
+    read_site_inputs,
+    read_tenant_keys,
+)
 from allotment.services.portal.site_reader import list_reserved, read_site_facts
-from allotment.services.portal.tenant_reader import TenantInputs, read_tenant_areas
+from allotment.services.portal.tenant_reader import TenantInputs, list_tenant_areas, read_tenant_batch
 from allotment.services.reporter.clone import Clone
 from allotment.services.status_view.status_view import StatusView
 from allotment.services.status_view.tenant_facts_reader import read_tenant_facts
@@ -47,15 +57,17 @@ class BuildResult(NamedTuple):
     commit: str
 
 
-class _WrittenPages(NamedTuple):
-    """The paths of the pages of a tenant, or of the public pages, and how many of them changed.
+class _TenantResult(NamedTuple):
+    """The pages of a tenant, and the facts that other pages need.
 
-    `is_settled` says that all resources are as declared, so that the pages don't depend on the rendered branches.
+    `is_settled` says that all resources are as declared, so that the pages don't depend on the rendered branches. The first
+    tenant of a batch has the `summary` of the batch.
     """
 
-    paths: frozenset[str]
-    changed: int
-    is_settled: bool = True
+    pages: WrittenPages
+    is_settled: bool
+    budget: BudgetUse
+    summary: BatchSummary | None
 
 
 class _TenantPagesTask(NamedTuple):
@@ -68,15 +80,19 @@ class _TenantPagesTask(NamedTuple):
     def load_modules(self) -> None:
         """Load nothing: the imports of this module are enough."""
 
-    def run_batch(self, names: list[str]) -> list[_WrittenPages]:
+    def run_batch(self, names: list[str]) -> list[_TenantResult]:
         """Write the pages of some tenants."""
-        results = []
+        batch = read_tenant_batch(self.inputs, names)
+        summary: BatchSummary | None = summarize_batch(batch.record, batch.open_bills[0])
         has_trouble = bool(self.inputs.invoices.closed.trouble)
-        for area in read_tenant_areas(self.inputs, names):
+        results = []
+        for area in list_tenant_areas(self.inputs, batch):
             pages = build_tenant_pages(self.site, area, has_ledger_trouble=has_trouble)
             statuses = self.inputs.resources.statuses.get(area.name, ())
             is_settled = all(status.is_as_declared and status.resource.blob for status in statuses)
-            results.append(_write_pages(self.folder, pages)._replace(is_settled=is_settled))
+            written = write_pages(self.folder, pages)
+            results.append(_TenantResult(written, is_settled, describe_budget(area.month), summary))
+            summary = None
         return results
 
 
@@ -84,7 +100,8 @@ class SiteBuilder:
     """Builds the portal of a clone repeatedly. A build renders only the tenants with changed inputs.
 
     `tenant` limits the pages to one tenant; None stands for all tenants. `open_facts` opens the cache of the tenants' facts.
-    `processes` is the number of processes of a build of many tenants.
+    `processes` is the number of processes of a build of many tenants. `find_publish_state` returns the state of publishing for the
+    pages of the platform; by default, these pages show only how many commits are not published.
     """
 
     def __init__(
@@ -95,13 +112,18 @@ class SiteBuilder:
         tenant: str | None = None,
         open_facts: OpenCache | None = None,
         processes: int = 1,
+        find_publish_state: FindPublishState | None = None,
     ) -> None:
         self._clone, self._folder = clone, folder
         self._tenant, self._open_facts, self._processes = tenant, open_facts, processes
+        self._find_publish_state = find_publish_state
         self._hashes: dict[str, str] = {}
         self._facts: dict[str, TenantFacts] = {}
         self._keys: dict[str, Hashable] = {}
-        self._pages: dict[str, _WrittenPages] = {}
+        self._results: dict[str, _TenantResult] = {}
+        self._statuses: dict[str, Sequence[ResourceStatus]] = {}
+        self._provider_paths: frozenset[str] = frozenset()
+        self._paths: frozenset[str] = frozenset()
         self._shared_key: Hashable = None
         self._published_key: Hashable = None
 
@@ -128,20 +150,42 @@ class SiteBuilder:
         keys = read_tenant_keys(inputs, self._hashes, self._facts.values())
         site = read_site_facts(inputs.view, inputs.platform, inputs.catalog_check.catalog, self._facts.values(), now)
         chosen = self._choose_tenants(inputs, keys)
-        public = _write_pages(self._folder, [*list_assets(), *build_public_pages(site)])
-        written = self._write_tenants(inputs, site, chosen)
-        self._pages = {name: pages for name, pages in (self._pages | written).items() if name in keys}
-        paths = frozenset[str]().union(public.paths, *(pages.paths for pages in self._pages.values()))
-        removed = self._folder.remove_others(paths) if not self.is_built else self._remove_pages(keys, written)
+        results = self._write_tenants(inputs, site, chosen)
+        self._results = {name: result for name, result in (self._results | results).items() if name in keys}
+        self._statuses = {name: self._statuses[name] for name in inputs.names if name in self._statuses}
+        shared = [write_pages(self._folder, [*list_assets(), *build_public_pages(site)])]
+        if self._tenant is None:
+            shared += self._write_areas(inputs, site, results)
+        paths = frozenset[str]().union(
+            *(pages.paths for pages in shared),
+            self._provider_paths,
+            *(result.pages.paths for result in self._results.values()),
+        )
+        removed = self._folder.remove(self._paths - paths) if self.is_built else self._folder.remove_others(paths)
+        self._paths = paths
         self._keys, self._shared_key = keys, inputs.shared_key
         self._published_key = inputs.published_key
         return BuildResult(
             pages=len(paths),
-            changed=public.changed + sum(pages.changed for pages in written.values()),
+            changed=sum(pages.changed for pages in (*shared, *(result.pages for result in results.values()))),
             removed=removed,
-            tenants=len(written),
+            tenants=len(results),
             commit=inputs.view.declared_commit.source.commit,
         )
+
+    def _write_areas(
+        self, inputs: SiteInputs, site: SiteFacts, results: Mapping[str, _TenantResult]
+    ) -> Iterator[WrittenPages]:
+        """Write the pages of the platform, and after all tenants were rendered also those of the provider."""
+        areas = AreaWriter(self._folder, inputs, site)
+        budgets = {name: result.budget for name, result in self._results.items()}
+        publish = inputs.describe_publish(self._find_publish_state)
+        yield areas.write_platform(self._facts, self._statuses, budgets, publish)
+        summaries = [result.summary for result in results.values() if result.summary is not None]
+        if len(results) == len(inputs.names):
+            pages = areas.write_provider(summaries)
+            self._provider_paths = pages.paths
+            yield pages
 
     def _update_facts(self, inputs: SiteInputs) -> None:
         """Read the facts of the tenants with changed declarations."""
@@ -162,11 +206,11 @@ class SiteBuilder:
             name
             for name in names
             if keys[name] != self._keys.get(name)
-            or name not in self._pages
-            or (is_published and not self._pages[name].is_settled)
+            or name not in self._results
+            or (is_published and not self._results[name].is_settled)
         ]
 
-    def _write_tenants(self, inputs: SiteInputs, site: SiteFacts, names: list[str]) -> dict[str, _WrittenPages]:
+    def _write_tenants(self, inputs: SiteInputs, site: SiteFacts, names: list[str]) -> dict[str, _TenantResult]:
         """Write the pages of some tenants."""
         if not names:
             return {}
@@ -175,12 +219,14 @@ class SiteBuilder:
         catalog, commits = inputs.catalog_check.catalog, view.reported_status.commits
         source, repository = view.declared_commit.source, self._clone.repository
         all_names = frozenset(inputs.names)
+        statuses = _group_rows(view.rows)
+        self._statuses |= {name: statuses.get(name, ()) for name in names}
         tenant_inputs = TenantInputs(
             resources=ResourceInputs(
                 offers=read_offers(catalog),
                 consoles=view.consoles,
                 facts=self._facts,
-                statuses=_group_rows(view.rows),
+                statuses=statuses,
                 month=inputs.month,
                 tenants=all_names,
             ),
@@ -196,13 +242,6 @@ class SiteBuilder:
         task = _TenantPagesTask(site, tenant_inputs, self._folder)
         return dict(zip(names, run_batches(task, names, self._processes), strict=True))
 
-    def _remove_pages(self, keys: dict[str, Hashable], written: dict[str, _WrittenPages]) -> int:
-        """Remove the pages of tenants that are gone, and the pages that written tenants no longer have."""
-        removed = sum(self._folder.remove_others((), tenant_folder(name)) for name in self._keys.keys() - keys.keys())
-        return removed + sum(
-            self._folder.remove_others(pages.paths, tenant_folder(name)) for name, pages in written.items()
-        )
-
 
 def _group_rows(rows: Iterable[ResourceStatus]) -> dict[str, Sequence[ResourceStatus]]:
     """Return the rows of each tenant. A declared resource comes before others of the same name."""
@@ -213,11 +252,3 @@ def _group_rows(rows: Iterable[ResourceStatus]) -> dict[str, Sequence[ResourceSt
         tenant: sorted(group, key=lambda row: (row.resource.name, not row.resource.blob))
         for tenant, group in groups.items()
     }
-
-
-def _write_pages(folder: PageFolder, pages: Iterable[Page]) -> _WrittenPages:
-    paths, changed = [], 0
-    for page in pages:
-        changed += folder.write(page.path, page.content)
-        paths.append(page.path)
-    return _WrittenPages(frozenset(paths), changed)

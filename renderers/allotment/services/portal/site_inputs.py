@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.git.history import list_first_parents
 from allotment.adapters.git.repository import Repository
-from allotment.branches.status_branches import tenant_path, usage_path
+from allotment.branches.status_branches import tenant_of, tenant_path, usage_owner, usage_path
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import ROOTS, Scope
 from allotment.declared.tenant_facts import TenantFacts
-from allotment.observed.retention import RetainedTenant
+from allotment.observed.publish_state import PublishReason, PublishState
+from allotment.observed.retention import RetainedTenant, RetentionRecord
 from allotment.portal.change_history import Merge, describe_merge
 from allotment.portal.inert_text import is_file_name
+from allotment.portal.platform_area import PublishSummary
 from allotment.portal.tenant_area import ReservedOffer
 from allotment.problems import AllotmentError
 from allotment.reports.status_tables import is_stale
@@ -22,16 +24,18 @@ from allotment.services.billing.month_forecasts import CurrentMonth, find_curren
 from allotment.services.check.catalog_check import CatalogCheck, check_catalog
 from allotment.services.platform_settings import read_platform
 from allotment.services.portal.invoice_reader import ClosedMonths, read_closed_months
+from allotment.services.portal.platform_reader import summarize_publish
 from allotment.services.portal.site_reader import list_reserved
 from allotment.services.status_view.status_view import StatusView
 
 MAX_MERGES_READ = 2_000
+FindPublishState = Callable[[StatusView], PublishState]
 
 
 class SiteInputs(NamedTuple):
     """The inputs that the pages of all tenants share at one time. `view` has the reports of the clusters, but no tenants.
 
-    `names` are the tenants that can have pages. `stale_clusters` are the clusters with a possibly outdated report.
+    `names` are the tenants that can have pages. `record` is the retention record of the last publish. `stale_clusters` are the clusters with a possibly outdated report.
     """
 
     view: StatusView
@@ -40,9 +44,14 @@ class SiteInputs(NamedTuple):
     month: CurrentMonth
     closed: ClosedMonths
     merges: tuple[Merge, ...]
-    retained: Mapping[str, RetainedTenant]
+    record: RetentionRecord | None
     stale_clusters: frozenset[str]
     names: tuple[str, ...]
+
+    @property
+    def retained(self) -> dict[str, RetainedTenant]:
+        """The retained tenants by name."""
+        return {each.tenant: each for each in self.record.tenants} if self.record is not None else {}
 
     @property
     def shared_key(self) -> Hashable:
@@ -54,6 +63,29 @@ class SiteInputs(NamedTuple):
             (ledger.commit, tuple(sorted(ledger.tags.items())), self.closed.trouble),
             self.stale_clusters,
         )
+
+    def list_undeclared_tenants(self) -> list[str]:
+        """Return the tenants with recorded usage and without a declaration, sorted."""
+        repository = self.view.clone.repository
+        paths = {path for commit in self.view.reported_status.commits.values() for path in repository.listing(commit)}
+        owners = {owner for path in paths for owner in (tenant_of(path), usage_owner(path)) if owner}
+        return sorted(owners - set(self.view.tenants))
+
+    def describe_publish(self, find_state: FindPublishState | None) -> PublishSummary:
+        """Return the state of publishing. Without `find_state`, it only counts the commits that are not published."""
+        problems = [problem for problem in self.catalog_check.problems if not problem.warning]
+        warnings = len(self.catalog_check.problems) - len(problems)
+        state = find_state(self.view) if find_state is not None else self._count_unpublished()
+        return summarize_publish(state, self.platform.spec.git.branch, errors=len(problems), warnings=warnings)
+
+    def _count_unpublished(self) -> PublishState:
+        published, declared = self.view.published_release, self.view.declared_commit.source.commit
+        if published.source is None:
+            reason: PublishReason = "never" if published.never_published else "unproven"
+            return PublishState("", 0, reason, published.trouble, published.trouble)
+        commit = published.source.commit
+        ahead = self.view.clone.repository.count_between(commit, declared)
+        return PublishState(commit, ahead, "pending" if ahead else "", retained_tenants=self.retained)
 
     @property
     def published_key(self) -> Hashable:
@@ -80,7 +112,7 @@ def read_site_inputs(view: StatusView, now: datetime.datetime) -> SiteInputs:
         month=month,
         closed=read_closed_months(view.clone, view.declared_commit, platform, month.zone),
         merges=tuple(_read_merges(view.clone.repository, source.commit)),
-        retained={each.tenant: each for each in record.tenants} if record is not None else {},
+        record=record,
         stale_clusters=frozenset(each.cluster for each in view.reported_status.clusters if is_stale(each, now)),
         names=tuple(filter(is_file_name, view.tenants)),
     )

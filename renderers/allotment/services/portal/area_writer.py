@@ -1,0 +1,89 @@
+"""Writes the pages of the platform and of the provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from allotment.adapters.page_folder import PageFolder
+from allotment.billing.batch_totals import BatchSummary, summarize_batch
+from allotment.declared.tenant_facts import TenantFacts
+from allotment.observed.resource_status import ResourceStatus
+from allotment.portal.page_renderer import Page
+from allotment.portal.platform_area import BudgetUse, PublishSummary
+from allotment.portal.platform_pages import build_platform_pages
+from allotment.portal.provider_pages import build_provider_pages
+from allotment.portal.site_facts import SiteFacts
+from allotment.services.billing.bill_reader import compute_bill
+from allotment.services.billing.usage_reader import UsageReader
+from allotment.services.portal.platform_reader import PlatformInputs, read_platform_area
+from allotment.services.portal.provider_reader import combine, read_capacities
+from allotment.services.portal.site_inputs import SiteInputs
+
+
+class WrittenPages(NamedTuple):
+    """The paths of some pages, and how many of them changed."""
+
+    paths: frozenset[str]
+    changed: int
+
+
+def write_pages(folder: PageFolder, pages: Iterable[Page]) -> WrittenPages:
+    """Write pages, and return their paths."""
+    paths, changed = [], 0
+    for page in pages:
+        changed += folder.write(page.path, page.content)
+        paths.append(page.path)
+    return WrittenPages(frozenset(paths), changed)
+
+
+class AreaWriter:
+    """Writes the pages about all tenants and clusters at one time."""
+
+    def __init__(self, folder: PageFolder, inputs: SiteInputs, site: SiteFacts) -> None:
+        self._folder, self._inputs, self._site = folder, inputs, site
+        self._repository = inputs.view.clone.repository
+        self._capacities = read_capacities(self._repository, inputs.view.reported_status.commits)
+
+    def write_platform(
+        self,
+        facts: Mapping[str, TenantFacts],
+        statuses: Mapping[str, Sequence[ResourceStatus]],
+        budgets: Mapping[str, BudgetUse],
+        publish: PublishSummary,
+    ) -> WrittenPages:
+        """Write the pages of the platform. The facts, statuses and budgets are those of all tenants."""
+        inputs = self._inputs
+        area = read_platform_area(
+            PlatformInputs(
+                catalog=inputs.catalog_check.catalog,
+                clusters=self._site.clusters,
+                facts=facts,
+                statuses=statuses,
+                reports=inputs.view.reported_status.clusters,
+                capacities=self._capacities,
+                record=inputs.record,
+                merges=inputs.merges,
+                budgets=budgets,
+            ),
+            publish,
+        )
+        return write_pages(self._folder, build_platform_pages(self._site, area))
+
+    def write_provider(self, summaries: Sequence[BatchSummary]) -> WrittenPages:
+        """Write the pages of the provider from the use and the income of all declared tenants, and of tenants that are gone."""
+        inputs, view, month = self._inputs, self._inputs.view, self._inputs.month
+        reader = UsageReader.at_commits(self._repository, view.reporter_keys, view.reported_status.commits)
+        record = reader.read(inputs.list_undeclared_tenants(), month.period.start)
+        bill = compute_bill(
+            view.declared_commit.source,
+            inputs.platform.spec.billing,
+            month.zone,
+            month.name,
+            record,
+            None,
+            catalog=inputs.catalog_check.catalog,
+        )
+        batches = [*summaries, summarize_batch(record, bill)]
+        area = combine(batches, record, self._site.clusters, self._capacities, month)
+        return write_pages(self._folder, build_provider_pages(self._site, area))
