@@ -6,6 +6,7 @@ import gzip
 import http.client
 import os
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,26 @@ def folder(tmp_path: Path) -> Path:
     return site
 
 
+class Gate:
+    """Answers as a test says."""
+
+    def __init__(self) -> None:
+        self.answer: tuple[HTTPStatus, str] = (HTTPStatus.OK, "")
+        self.requests: list[tuple[str, tuple[str | None, ...]]] = []
+
+    def decide(self, path: str, headers: tuple[str | None, ...]) -> tuple[HTTPStatus, str]:
+        self.requests.append((path, headers))
+        return self.answer
+
+
 @pytest.fixture
-def get(folder: Path) -> Iterator[Get]:
-    server = PageServer("127.0.0.1", 0, folder)
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def get(folder: Path, gate: Gate) -> Iterator[Get]:
+    server = PageServer("127.0.0.1", 0, folder, gate, ("x-user", "x-groups"))
 
     def get(path: str, method: str = "GET", **headers: str) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
@@ -134,6 +152,24 @@ def test_links_and_pipes_are_not_served(get: Get, folder: Path) -> None:
     os.mkfifo(folder / "pipe.html")
     assert get("/link.html")[0] == 404
     assert get("/pipe.html")[0] == 404
+
+
+def test_the_gate_decides_by_the_path_and_the_headers(get: Get, gate: Gate) -> None:
+    assert get("/tenants/solo-ada/", X_User="ada", X_GROUPS="g")[0] == 200
+    assert gate.requests == [("tenants/solo-ada/index.html", ("ada", "g"))]
+    gate.answer = (HTTPStatus.FORBIDDEN, "")
+    status, headers, body = get("/tenants/solo-ada/", "GET")
+    assert (status, headers["Content-Type"]) == (403, "text/plain")
+    assert b"no access" in body
+    assert get("/nothing.html")[0] == 403, "whether a page exists is no one's business"
+    gate.answer = (HTTPStatus.FOUND, "/tenants/solo-ada/index.html")
+    status, headers, _ = get("/tenants/")
+    assert (status, headers["Location"]) == (302, "/tenants/solo-ada/index.html")
+
+
+def test_a_header_that_comes_twice_does_not_count(get: Get, gate: Gate, folder: Path) -> None:
+    assert get("/", X_User="ada", x_user="eve")[0] == 200
+    assert gate.requests[-1][1][0] is None
 
 
 def test_other_methods_are_refused(get: Get) -> None:

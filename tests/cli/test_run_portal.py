@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import subprocess
@@ -41,13 +42,18 @@ class RunningPortal(Running):
         self.url, self.metrics = f"http://{started['listen']}", f"http://{started['metrics']}/metrics"
         self.portal = started["portal"]
 
-    def page(self, path: str) -> str:
+    def page(self, path: str, **headers: str) -> str:
+        status, text = self.request(path, **headers)
+        return text if status == 200 else ""
+
+    def request(self, path: str, **headers: str) -> tuple[int, str]:
+        """Return the status and the text of a page for a visitor with headers of the Gateway."""
         connection = http.client.HTTPConnection(self.portal, timeout=10)
-        connection.request("GET", path)
+        connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
         answer = connection.getresponse()
         text = answer.read().decode()
         connection.close()
-        return text if answer.status == 200 else ""
+        return answer.status, text
 
 
 @pytest.fixture
@@ -71,11 +77,18 @@ def wait_for(portal: RunningPortal, path: str, text: str) -> None:
         time.sleep(0.1)
 
 
+def wait_until_ready(portal: RunningPortal) -> None:
+    end = time.monotonic() + 60
+    while portal.get("/readyz")[0] != 200:
+        assert time.monotonic() < end, portal.log.read_text()
+        time.sleep(0.1)
+
+
 def test_a_merge_changes_the_pages_of_its_tenant(portal: RunningPortal, place: Place) -> None:
     first = portal.event("portal built")
     assert (first["tenants"], first["changed"]) == (7, first["pages"])
     wait_for(portal, "/tenants/solo-ada/", "<h1>Ada</h1>")
-    assert portal.get("/readyz")[0] == 200
+    wait_until_ready(portal)
     edit(place.root, "tenants/solo-ada/tenant.yaml", "displayName: Ada", "displayName: Countess")
     commit = place.merge()
     wait_for(portal, "/tenants/solo-ada/", "<h1>Countess</h1>")
@@ -86,6 +99,7 @@ def test_a_merge_changes_the_pages_of_its_tenant(portal: RunningPortal, place: P
 
 def test_the_pages_stay_while_the_source_is_away(portal: RunningPortal, place: Place) -> None:
     wait_for(portal, "/tenants/solo-ada/", "<h1>Ada</h1>")
+    wait_until_ready(portal)
     place.remote.rename(place.remote.with_name("away.git"))
     portal.event("portal not built")
     assert "<h1>Ada</h1>" in portal.page("/tenants/solo-ada/")
@@ -100,3 +114,27 @@ def test_the_pages_stay_while_the_source_is_away(portal: RunningPortal, place: P
 def test_the_start_of_the_log_names_the_address(portal: RunningPortal) -> None:
     line = json.loads(portal.log.read_text(encoding="utf-8").splitlines()[0])
     assert line["portal"].startswith("127.0.0.1:")
+
+
+def test_a_declared_portal_shows_a_tenant_to_its_members_only(place: Place, tmp_path: Path) -> None:
+    path = place.root / "platform/platform.yaml"
+    text = "  portal:\n    cluster: eu-1\n    groups:\n      - platform-team\n"
+    path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
+    place.merge()
+    portal = RunningPortal(f"file://{place.remote}", tmp_path / "data")
+    wait_for(portal, "/catalog/", "<h1>Catalog</h1>")
+    team = base64.urlsafe_b64encode(b'["platform-team"]').decode()
+    assert portal.request("/tenants/solo-ada/")[0] == 403
+    assert "<h1>Ada</h1>" in portal.page("/tenants/solo-ada/", X_Portal_Subject="00u1ada")
+    assert portal.request("/tenants/studio-kite/", X_Portal_Subject="00u1ada")[0] == 403
+    assert portal.request("/platform/", X_Portal_Subject="00u1ada")[0] == 403
+    assert portal.request("/tenants/", X_Portal_Subject="00u1ada")[0] == 302
+    assert "<h1>Platform</h1>" in portal.page("/platform/", X_Portal_Groups=team)
+    assert "<h1>Ada</h1>" in portal.page("/tenants/solo-ada/", X_Portal_Groups=team)
+    edit(place.root, "tenants/solo-ada/members.yaml", "subject: 00u1ada", "subject: 00u1other")
+    place.merge()
+    end = time.monotonic() + 60
+    while portal.request("/tenants/solo-ada/", X_Portal_Subject="00u1ada")[0] == 200:
+        assert time.monotonic() < end, portal.log.read_text()
+        time.sleep(0.1)
+    assert portal.end() == 0

@@ -75,7 +75,8 @@ def test_a_reporter_may_see_what_it_watches_and_write_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "name"), [("run", "run"), ("report", "report"), ("comment", "run"), ("ssh", "ssh_gateway")]
+    ("folder", "name"),
+    [("run", "run"), ("report", "report"), ("comment", "run"), ("portal", "run"), ("ssh", "ssh_gateway")],
 )
 def test_what_a_program_is_told_is_what_it_takes(folder: str, name: str) -> None:
     objects = {manifest["kind"]: manifest for manifest in built(ADD_ONS / f"allot-{folder}")}

@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from http import HTTPStatus
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from allotment.adapters.http_server import HttpServer, RequestHandler
 
@@ -25,6 +25,10 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json",
     ".svg": "image/svg+xml",
+}
+_REFUSALS = {
+    HTTPStatus.FORBIDDEN: b"Your login has no access to this page. The admin of the tenant adds members.\n",
+    HTTPStatus.SERVICE_UNAVAILABLE: b"The pages are not built yet.\n",
 }
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
@@ -64,7 +68,7 @@ class _PageCache:
             descriptor = os.open(os.path.join(self._folder, path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return None
-        with open(descriptor, "rb") as file:
+        try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
                 return None
@@ -74,7 +78,10 @@ class _PageCache:
                 if page is not None and page.state == state:
                     self._pages.move_to_end(path)
                     return page
-            content = file.read()
+            with open(descriptor, "rb", closefd=False) as file:
+                content = file.read()
+        finally:
+            os.close(descriptor)
         compressed = gzip.compress(content, 6, mtime=0) if len(content) >= _MIN_COMPRESSED_BYTES else None
         page = _CachedPage(state, content, hashlib.sha256(content).hexdigest()[:32], compressed)
         self._store(path, page)
@@ -97,10 +104,23 @@ def _count_bytes(page: _CachedPage) -> int:
     return len(page.content) + len(page.compressed or b"")
 
 
+class Gate(Protocol):
+    """Decides whether a request may read a page."""
+
+    def decide(self, path: str, headers: tuple[str | None, ...]) -> tuple[HTTPStatus, str]:
+        """Return OK, or the status of the answer and the address of a redirect. `headers` has the values of the chosen headers."""
+        ...
+
+
 class PageHandler(RequestHandler):
-    """Answers GET and HEAD with the pages of the folder `pages`. Everything else is not found."""
+    """Answers GET and HEAD with the pages of the folder `pages`. Everything else is not found.
+
+    `gate` decides about each request by its path and its headers with the names `header_names`.
+    """
 
     pages: _PageCache
+    gate: Gate
+    header_names: tuple[str, ...]
 
     def do_GET(self) -> None:  # noqa: N802  # the name of the base class
         self._answer(with_body=True)
@@ -110,6 +130,11 @@ class PageHandler(RequestHandler):
 
     def _answer(self, *, with_body: bool) -> None:
         path = find_page_path(self.request_path)
+        if path is not None:
+            status, location = self.gate.decide(path, tuple(self._read_header(name) for name in self.header_names))
+            if status != HTTPStatus.OK:
+                self._send_refusal(status, location, with_body=with_body)
+                return
         page = self.pages.read(path) if path is not None else None
         if page is None:
             self._send_page(
@@ -128,6 +153,15 @@ class PageHandler(RequestHandler):
         body = page.compressed if is_compressed and page.compressed is not None else page.content
         self._send_page(HTTPStatus.OK, headers, body, with_body=with_body)
 
+    def _read_header(self, name: str) -> str | None:
+        """Return the value of a header; None if it is absent, or if a request has it several times, which no gateway sends."""
+        values = self.headers.get_all(name, [])
+        return values[0] if len(values) == 1 else None
+
+    def _send_refusal(self, status: HTTPStatus, location: str, *, with_body: bool) -> None:
+        headers = {"Content-Type": "text/plain", **({"Location": location} if location else {})}
+        self._send_page(status, headers, _REFUSALS.get(status, b""), with_body=with_body)
+
     def _send_page(self, status: HTTPStatus, headers: dict[str, str], body: bytes, *, with_body: bool) -> None:
         self.send_response(status)
         for name, value in {**_HEADERS, **headers}.items():
@@ -142,8 +176,9 @@ class PageHandler(RequestHandler):
 class PageServer(HttpServer):
     """Serves a folder of pages in threads of its own until it is closed."""
 
-    def __init__(self, host: str, port: int, folder: Path) -> None:
-        super().__init__(host, port, type("PageHandler", (PageHandler,), {"pages": _PageCache(folder)}))
+    def __init__(self, host: str, port: int, folder: Path, gate: Gate, header_names: tuple[str, ...]) -> None:
+        values = {"pages": _PageCache(folder), "gate": gate, "header_names": header_names}
+        super().__init__(host, port, type("PageHandler", (PageHandler,), values))
 
 
 def find_page_path(url_path: str) -> str | None:

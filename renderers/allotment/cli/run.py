@@ -140,6 +140,7 @@ def command(
         serve_pages,
         stop_on_signals,
     )
+    from allotment.services.portal.page_gate import PageGate
 
     if not (publish or cluster or comment or portal):
         raise click.UsageError(
@@ -156,10 +157,11 @@ def command(
         for part in parts:
             part.wake()
 
+    gate = PageGate() if portal else None
     leader = create_leadership(access, log, wake)
     context = ServiceContext(registry, log, leader.is_leader if leader else lambda: True, wake)
     parts += create_parts(
-        RunOptions(access=access, **options), context, publish=publish, cluster=cluster, comment=comment, portal=portal
+        RunOptions(access=access, **options), context, publish=publish, cluster=cluster, comment=comment, gate=gate
     )
     freeze_heap()
     stops = [part.stop for part in parts]
@@ -177,7 +179,9 @@ def command(
             on_wake=wake,
             secret=secret,
         ) as addresses,
-        serve_pages(portal_listen, find_page_folder(options["data"])) if portal else nullcontext() as portal_address,
+        serve_pages(portal_listen, find_page_folder(options["data"]), gate)
+        if gate is not None
+        else nullcontext() as portal_address,
         stop_on_signals(*stops),
     ):
         if leader:

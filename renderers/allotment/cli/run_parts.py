@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from allotment.adapters.forge.forge import Token
     from allotment.adapters.git.repository import Repository
     from allotment.cli.service import ServiceContext
+    from allotment.services.portal.page_gate import PageGate
     from allotment.services.portal.portal_loop import PortalLoop
     from allotment.services.portal.site_builder import SiteBuilder
     from allotment.services.publish.publish_loop import PublishLoop
@@ -63,11 +64,17 @@ class RunOptions(NamedTuple):
 
 
 def create_parts(
-    options: RunOptions, context: ServiceContext, *, publish: bool, cluster: str | None, comment: bool, portal: bool
+    options: RunOptions,
+    context: ServiceContext,
+    *,
+    publish: bool,
+    cluster: str | None,
+    comment: bool,
+    gate: PageGate | None,
 ) -> list[RunPart]:
     """Return the parts to run, the publisher first. If there are other parts, the commenter runs in a child process.
 
-    Raises OperationRefused if the source cannot be read, and click.UsageError if the token of the forge is missing.
+    With `gate`, the portal runs, and sets its readers in `gate`. Raises OperationRefused if the source cannot be read, and click.UsageError if the token of the forge is missing.
     """
     parts: list[RunPart] = []
     if publish:
@@ -76,8 +83,8 @@ def create_parts(
         clone = Clone.open_or_create(options.data / "report")
         urls = clone.run_with_repair(lambda: _find_branch_urls(clone, options))
         parts.append(create_reporter(cluster, options.access, clone, urls, options.report_interval, context))
-    if portal:
-        parts.append(_create_portal_loop(options, context))
+    if gate is not None:
+        parts.append(_create_portal_loop(options, context, gate))
     if comment:
         token = read_token(options.forge_token_file)
         parts.append(_create_comment_process(context) if parts else _create_comment_loop(options, context, token))
@@ -170,13 +177,13 @@ def _open_pull_services(options: RunOptions, token: Token) -> PullServices:
     )
 
 
-def _create_portal_loop(options: RunOptions, context: ServiceContext) -> PortalLoop:
+def _create_portal_loop(options: RunOptions, context: ServiceContext, gate: PageGate) -> PortalLoop:
     from allotment.adapters.metrics import PortalMetrics
     from allotment.services.portal.portal_loop import PortalLoop
 
     metrics = PortalMetrics(context.registry)
     url = str(Remote(Clone.open_or_create(options.data / "portal"), options.source))
-    return PortalLoop(partial(_create_site_builder, options), url, metrics, context.log, options.interval)
+    return PortalLoop(partial(_create_site_builder, options), url, metrics, context.log, options.interval, gate=gate)
 
 
 def _create_site_builder(options: RunOptions) -> SiteBuilder:

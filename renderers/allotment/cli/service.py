@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from allotment.adapters.http_server import MetricsSource, WebHandlers
     from allotment.services.log import Log
+    from allotment.services.portal.page_gate import PageGate
 
 
 class ServiceContext(NamedTuple):
@@ -113,13 +114,14 @@ def _start_web(stack: ExitStack, where: tuple[str, int], answers: WebHandlers | 
 
 
 @contextmanager
-def serve_pages(listen: str, folder: Path) -> Iterator[str]:
-    """Serve the pages of the portal inside the block, and yield the address as HOST:PORT."""
+def serve_pages(listen: str, folder: Path, gate: PageGate) -> Iterator[str]:
+    """Serve the pages of the portal inside the block, and yield the address as HOST:PORT. `gate` decides about each request."""
     from allotment.adapters.page_server import PageServer
+    from allotment.services.portal.page_gate import HEADERS
 
     host, port = parse_address(listen)
     try:
-        server = PageServer(host, port, folder)
+        server = PageServer(host, port, folder, gate, HEADERS)
     except OSError as error:
         raise click.UsageError(f"{listen} can't be used as listen address: {error.strerror}") from None
     try:

@@ -55,13 +55,17 @@ class SnapshotFacts(NamedTuple):
 
 
 class MemberFacts(NamedTuple):
-    """A user or a group of a tenant. `login` is empty if the user declares none; a group has no login and no SSH keys."""
+    """A user or a group of a tenant.
+
+    `login` and `subject` are empty if the user declares none. A group has no login, no subject and no SSH keys.
+    """
 
     kind: str
     name: str
     role: str
     login: str
     ssh_keys: int
+    subject: str = ""
 
 
 class TenantFacts(NamedTuple):
@@ -144,6 +148,7 @@ def summarize_storage(tenant: str, model: GPUStorage, instances: tuple[InstanceF
 def _summarize_members(model: Members) -> tuple[MemberFacts, ...]:
     groups = [MemberFacts("Group", group.name, group.role, "", 0) for group in model.spec.groups]
     users = [
-        MemberFacts("User", user.name, user.role, user.login or "", len(user.ssh_keys)) for user in model.spec.users
+        MemberFacts("User", user.name, user.role, user.login or "", len(user.ssh_keys), user.subject or "")
+        for user in model.spec.users
     ]
     return (*users, *groups)

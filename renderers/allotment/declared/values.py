@@ -379,6 +379,13 @@ Login = Annotated[
         "a login of the forge such as ada-k, or ada-k#4711 with the user ID",
     ),
 ]  # such as ada-k, or ada-k#4711 with the ID at the forge
+GroupName = Annotated[
+    str,
+    pattern_field(
+        r"^[A-Za-z0-9](?:[A-Za-z0-9 ._:@/-]{0,98}[A-Za-z0-9])?$",
+        "letters, digits, spaces, '.', '_', ':', '@', '/' and '-', at most 100, a letter or digit first and last",
+    ),
+]  # of the identity provider
 ResourceName = Annotated[
     str, Field(pattern=NAME_PATTERN, max_length=32)
 ]  # without a ReferenceTo, because the resource may belong to another tenant

@@ -78,6 +78,7 @@ _TOPIC_BY_FIELD: Mapping[tuple[str, str], Topic] = {
     ("Plan", "spec.allow"): "access",
     ("Platform", "spec.git"): "access",
     ("Platform", "spec.publisher"): "access",
+    ("Platform", "spec.portal"): "access",
     ("Platform", "spec.billing.publicKey"): "access",
     ("Platform", "spec.images"): "access",
     ("Platform", "spec.brake"): "approvals",

@@ -26,7 +26,7 @@ from allotment.declared.values import format_cpu, format_size
 from allotment.isolation.boundary import Boundary
 from allotment.isolation.patterns import AnyOf, PatternReader, compile_pattern, find_differences
 from allotment.manifests import argo_folders, names, paths, pods
-from allotment.manifests.cluster import device_classes, device_plugin, managed_gateway, node_pool, stock
+from allotment.manifests.cluster import device_classes, device_plugin, managed_gateway, node_pool, portal, stock
 from allotment.manifests.tenant import programs
 from allotment.manifests.yaml_text import Object
 from allotment.problems import escape_unprintable
@@ -39,12 +39,14 @@ _MATCHES_NOTHING = AnyOf()
 _DEVICE_PLUGIN = f"platform/cluster/device-plugin{paths.FILE_SUFFIX}"
 _DEVICE_CLASSES = f"platform/cluster/device-classes{paths.FILE_SUFFIX}"
 _MANAGED_GATEWAY = f"platform/cluster/managed-gateway{paths.FILE_SUFFIX}"
+_PORTAL = f"platform/cluster/portal{paths.FILE_SUFFIX}"
 _DECLARED_PREFIXES = (
     "platform/node-pools/",
     "platform/stock/",
     _DEVICE_PLUGIN,
     _DEVICE_CLASSES,
     _MANAGED_GATEWAY,
+    _PORTAL,
 )
 _SYSTEM_NAMESPACES = ("kube-node-lease", "kube-public", "kube-system")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -119,6 +121,8 @@ def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> 
         expected_manifests = device_classes.render(cluster)
     elif inner == _MANAGED_GATEWAY:
         expected_manifests = managed_gateway.render(cluster)
+    elif inner == _PORTAL:
+        expected_manifests = portal.render(catalog, cluster)
     elif inner.startswith("platform/node-pools/") and name in cluster.of_kind(NodePool):
         expected_manifests = node_pool.render(catalog, cluster, cluster.of_kind(NodePool)[name], {})
     elif name in cluster.of_kind(Stock):

@@ -43,6 +43,7 @@ from allotment.manifests.cluster import (
     gateway,
     managed_gateway,
     node_pool,
+    portal,
     secret_policy,
     stock,
 )
@@ -159,6 +160,8 @@ def render_cluster(
     }
     if managed := managed_gateway.render(cluster):
         parts["managed-gateway"] = managed
+    if routes := portal.render(catalog, cluster):
+        parts["portal"] = routes
     if classes := device_classes.render(cluster):
         parts["device-classes"] = classes
     if spaces := add_on.render_namespaces(catalog, cluster):

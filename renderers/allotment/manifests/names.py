@@ -70,6 +70,7 @@ INSTANCE_PRIORITY = "allotment-instance"
 STORAGE_PRIORITY = "allotment-storage"
 STOCK_PRIORITIES = 10  # allotment-stock-1 has the value −10, and so on up to allotment-stock-10 with −1
 
+PORTAL = "allot-portal"  # the Service of the portal
 SYSTEM_NAMESPACE = "allotment"  # has the programs that `argo/add-ons` deploys
 SSH_GATEWAY = (
     "allot-ssh"  # the ServiceAccount of `allot ssh-gateway`, and the objects in tenants' namespaces that it reads

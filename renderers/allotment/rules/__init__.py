@@ -29,6 +29,7 @@ from allotment.rules import (
     packing,
     placeholders,
     pools,
+    portals,
     preparation,
     prices,
     quota,
@@ -52,6 +53,7 @@ PLATFORM_RULES: dict[str, Callable[[Catalog], Iterator[Finding]]] = {
     "mps": mps.check,
     "domain": domains.check,
     "gateway-namespace": gateway_namespaces.check,
+    "portal": portals.check,
     "ownership": ownership.check,
     "placeholder": placeholders.check,
 }

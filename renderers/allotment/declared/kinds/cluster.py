@@ -304,6 +304,11 @@ class ClusterSpec(CatalogSpec):
             )
         return self
 
+    @property
+    def portal_host(self) -> str:
+        """The host of the portal, if the platform declares that this cluster serves it. No instance has this host."""
+        return f"portal.{self.domain}"
+
 
 class Cluster(Declaration):
     """A Kubernetes cluster that instances and storages run on.

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, unique_by
-from allotment.declared.values import Login, SshKey, name_field, pattern_field
+from allotment.declared.values import GroupName, Login, SshKey, name_field, pattern_field
 
 Role = Literal["Admin", "Member", "Viewer"]
 
@@ -14,13 +14,7 @@ Role = Literal["Admin", "Member", "Viewer"]
 class Group(StrictModel):
     """A group of the identity provider, identified by the `groups` claim of the ID token."""
 
-    name: Annotated[
-        str,
-        pattern_field(
-            r"^[A-Za-z0-9](?:[A-Za-z0-9 ._:@/-]{0,98}[A-Za-z0-9])?$",
-            "letters, digits, spaces, '.', '_', ':', '@', '/' and '-', at most 100, a letter or digit first and last",
-        ),
-    ] = Field(description="The name of the group, as in the `groups` claim of the ID token.")
+    name: GroupName = Field(description="The name of the group, as in the `groups` claim of the ID token.")
     role: Role = Field(
         description="The role of the people in the group. Admin manages the tenant, Member uses its instances, Viewer"
         " has read access."

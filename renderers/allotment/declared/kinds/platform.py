@@ -6,7 +6,8 @@ from pydantic import Field
 
 from allotment.declared.addresses import HttpsUrl
 from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel
-from allotment.declared.values import BranchName, Count, Duration, Image, SshKey, TimeZone, pattern_field
+from allotment.declared.references import ClusterReference
+from allotment.declared.values import BranchName, Count, Duration, GroupName, Image, SshKey, TimeZone, pattern_field
 
 
 class Git(StrictModel):
@@ -105,6 +106,24 @@ class ArgoCD(StrictModel):
     )
 
 
+class Portal(StrictModel):
+    """The portal, which the Gateway of a cluster serves at the host portal.<domain of the cluster>."""
+
+    cluster: ClusterReference = Field(
+        description="The cluster that serves the portal. `allot run --portal` runs there."
+    )
+    public_pages: Literal["Login", "Public"] = Field(
+        default="Login",
+        description="The readers of the catalog. Login: all people with a login at the Gateway. Public: everyone.",
+    )
+    groups: list[GroupName] = Field(
+        default=[],
+        max_length=15,
+        description="The groups of the identity provider that can open the pages of the platform, of the provider and of all"
+        " tenants. Default: nobody can.",
+    )
+
+
 class PlatformSpec(Spec):
     """The settings of the whole repository."""
 
@@ -118,6 +137,7 @@ class PlatformSpec(Spec):
         description="Default: rendered commits need no signature, and everyone who may push them is trusted.",
     )
     argocd: ArgoCD | None = Field(default=None, description="Default: a status has no links to logs and terminals.")
+    portal: Portal | None = Field(default=None, description="Default: no Gateway serves the portal.")
 
 
 class Platform(Declaration):

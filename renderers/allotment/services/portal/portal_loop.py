@@ -11,6 +11,7 @@ from allotment.adapters.metrics import PortalMetrics
 from allotment.problems import AllotmentError, OperationRefused
 from allotment.services.log import Log
 from allotment.services.loop import FAILURE_REASONS, Failure, Loop, LoopTiming, repair_if_clone
+from allotment.services.portal.page_gate import PageGate
 from allotment.services.portal.site_builder import SiteBuilder
 
 STALLED_SECONDS = 1_800  # a first build of many tenants takes minutes
@@ -18,7 +19,10 @@ PORTAL_REASONS = ("unreachable", *FAILURE_REASONS)
 
 
 class PortalLoop(Loop):
-    """Builds the portal repeatedly, until it is stopped. `create_builder` opens the clone and the folder of the pages."""
+    """Builds the portal repeatedly, until it is stopped. `create_builder` opens the clone and the folder of the pages.
+
+    Each build sets the readers of the pages in `gate`.
+    """
 
     def __init__(
         self,
@@ -27,9 +31,11 @@ class PortalLoop(Loop):
         metrics: PortalMetrics,
         log: Log,
         interval: float,
+        *,
+        gate: PageGate,
     ) -> None:
         super().__init__(LoopTiming(interval, STALLED_SECONDS), log, "portal not built", metrics.record_error)
-        self._create_builder, self._url, self._metrics = create_builder, url, metrics
+        self._create_builder, self._url, self._metrics, self._gate = create_builder, url, metrics, gate
         self._builder: SiteBuilder | None = None
         metrics.initialize_reasons(PORTAL_REASONS)
 
@@ -61,6 +67,7 @@ class PortalLoop(Loop):
         self._builder = self._builder or self._create_builder()
         begun = time.monotonic()
         result = self._builder.build(datetime.datetime.now(datetime.UTC))
+        self._gate.open(self._builder.access_list)
         self._metrics.record_build(result.pages)
         if result.changed or result.removed:
             self.log.info(

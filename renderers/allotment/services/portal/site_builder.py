@@ -14,6 +14,7 @@ from allotment.declared.reading import suggest_name
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.observed.resource_rows import read_offers
 from allotment.observed.resource_status import ResourceStatus
+from allotment.portal.access import AccessList, build_access_list
 from allotment.portal.change_history import group_merges
 from allotment.portal.page_renderer import list_assets
 from allotment.portal.platform_area import BudgetUse
@@ -124,6 +125,7 @@ class SiteBuilder:
         self._statuses: dict[str, Sequence[ResourceStatus]] = {}
         self._provider_paths: frozenset[str] = frozenset()
         self._paths: frozenset[str] = frozenset()
+        self._access_list: AccessList | None = None
         self._shared_key: Hashable = None
         self._published_key: Hashable = None
 
@@ -131,6 +133,11 @@ class SiteBuilder:
     def repository(self) -> Repository:
         """The repository of the clone."""
         return self._clone.repository
+
+    @property
+    def access_list(self) -> AccessList | None:
+        """The readers of the pages of the last build; None if the platform doesn't declare how the portal is served."""
+        return self._access_list
 
     @property
     def is_built(self) -> bool:
@@ -163,6 +170,9 @@ class SiteBuilder:
         )
         removed = self._folder.remove(self._paths - paths) if self.is_built else self._folder.remove_others(paths)
         self._paths = paths
+        portal = inputs.platform.spec.portal
+        facts = self._facts.values()
+        self._access_list = build_access_list(portal.groups, facts) if portal is not None else None
         self._keys, self._shared_key = keys, inputs.shared_key
         self._published_key = inputs.published_key
         return BuildResult(
