@@ -24,6 +24,7 @@ from tests.bench.listing import listing
 from tests.bench.measure import machine, watched_machine
 from tests.bench.planning import planning
 from tests.bench.pools import pools
+from tests.bench.portal import portal
 from tests.bench.publishing import publishing
 from tests.bench.queries import queries
 from tests.bench.rendering import full, one_changed
@@ -92,6 +93,9 @@ def main() -> None:
     print("\na month, billed")
     with tempfile.TemporaryDirectory(prefix="allot-bench-") as folder, watched_machine(say):
         billing(Path(folder), ALLOT, say)
+    print("\na portal, built")
+    with tempfile.TemporaryDirectory(prefix="allot-bench-") as folder, watched_machine(say):
+        portal(Path(folder), ALLOT, say)
     print("\na cluster, reported")
     with watched_machine(say):
         reporting(say)
