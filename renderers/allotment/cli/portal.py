@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from allotment.cli.completers import complete_tenants
 from allotment.cli.options import create_cache_opener, output_option, print_note
+from allotment.cli.pending_options import PendingOptions, pending_options
 from allotment.cli.status_options import clone_options, create_publish_check, open_clone
 from allotment.cli.subcommand_group import SubcommandGroup
-from allotment.problems import pluralize
+from allotment.problems import escape_unprintable, pluralize
+
+if TYPE_CHECKING:
+    from allotment.services.portal.open_pull_requests import OpenPullRequests
+    from allotment.services.reporter.clone import Clone
 
 
 @click.group(cls=SubcommandGroup)
@@ -36,9 +42,12 @@ def command() -> None:
     shell_complete=complete_tenants,
     help="Write the public pages and the pages of this tenant. Default: all tenants.",
 )
+@pending_options
 @output_option()
 @clone_options
-def build(*, out: Path, tenant: str | None, style: str, repo: Path | None, url: str | None) -> None:
+def build(
+    *, out: Path, tenant: str | None, pending: PendingOptions, style: str, repo: Path | None, url: str | None
+) -> None:
     """Write the pages of the portal into a folder, which any web server can serve.
 
     The command reads the merged declarations, the reports of the clusters and the recorded usage, as `allot status` and
@@ -46,12 +55,16 @@ def build(*, out: Path, tenant: str | None, style: str, repo: Path | None, url: 
     their states, its quota and its costs. They have nothing of other tenants, so with --tenant, the folder can be given to the
     tenant.
 
+    With --pending, the pages of a tenant list its open pull requests with the verdicts of their plans. This needs a token of the
+    forge: that of `allot comment`, because only its verdicts count.
+
     The folder `tenants/TENANT` is for the members of this tenant only: the web server must check this.
 
     \b
     Examples:
       allot portal build --out site
       allot portal build --out site --tenant solo-ada
+      allot portal build --out site --pending
     """
     from allotment.adapters.page_folder import PageFolder
     from allotment.cli.list_options import current_time
@@ -67,6 +80,7 @@ def build(*, out: Path, tenant: str | None, style: str, repo: Path | None, url: 
         open_facts=create_cache_opener(clone.root, "-facts"),
         processes=count_cores(),
         find_publish_state=create_publish_check(clone.root).find_state,
+        pull_requests=_create_pull_request_reader(clone, pending) if pending.is_requested else None,
     )
     result = builder.build(current_time())
     if style == "json":
@@ -80,4 +94,18 @@ def build(*, out: Path, tenant: str | None, style: str, repo: Path | None, url: 
     print_note(
         f"{out} has {pluralize(result.pages, 'page')} of commit {result.commit[:12]}: {result.changed} changed,"
         f" {result.removed} removed"
+    )
+
+
+def _create_pull_request_reader(clone: Clone, pending: PendingOptions) -> OpenPullRequests:
+    """Return the reader of the open pull requests. It prints a note for each fault. Raises UsageError without a token."""
+    from allotment.adapters import forge
+    from allotment.cli.comment_options import read_token
+    from allotment.services.portal.open_pull_requests import OpenPullRequests
+
+    token = read_token(pending.token_file)
+    return OpenPullRequests(
+        clone,
+        lambda platform: forge.connect(platform.spec.git.forge, platform.spec.git.url, token, pending.api),
+        lambda note: click.echo(escape_unprintable(note, 1000), err=True),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +12,7 @@ import click
 from allotment.adapters.git.clone import Clone
 from allotment.adapters.git.remote import Remote
 from allotment.cli.child_process import ChildProcess
-from allotment.cli.comment_options import create_pull_services, read_token
+from allotment.cli.comment_options import TOKEN_VARIABLE, create_pull_services, read_token
 from allotment.cli.options import choose_day
 from allotment.cli.reporter_options import ClusterAccess, create_reporter
 from allotment.problems import OperationRefused
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from allotment.adapters.forge.forge import Token
     from allotment.adapters.git.repository import Repository
     from allotment.cli.service import ServiceContext
+    from allotment.services.log import Log
     from allotment.services.portal.page_gate import PageGate
     from allotment.services.portal.portal_loop import PortalLoop
     from allotment.services.portal.site_builder import SiteBuilder
@@ -183,17 +185,30 @@ def _create_portal_loop(options: RunOptions, context: ServiceContext, gate: Page
 
     metrics = PortalMetrics(context.registry)
     url = str(Remote(Clone.open_or_create(options.data / "portal"), options.source))
-    return PortalLoop(partial(_create_site_builder, options), url, metrics, context.log, options.interval, gate=gate)
+    return PortalLoop(
+        partial(_create_site_builder, options, context.log), url, metrics, context.log, options.interval, gate=gate
+    )
 
 
-def _create_site_builder(options: RunOptions) -> SiteBuilder:
+def _create_site_builder(options: RunOptions, log: Log) -> SiteBuilder:
+    from allotment.adapters import forge
     from allotment.adapters.page_folder import PageFolder
+    from allotment.services.portal.open_pull_requests import OpenPullRequests
     from allotment.services.portal.site_builder import SiteBuilder
     from allotment.services.reporter.clone import SourceClone
 
     clone = SourceClone(Clone.open_or_create(options.data / "portal"), options.source, options.branch, options.status)
     # No worker processes: `allot run` has threads, so it must not fork.
-    return SiteBuilder(clone, PageFolder(find_page_folder(options.data)), processes=1)
+    folder = PageFolder(find_page_folder(options.data))
+    if options.forge_token_file is None and TOKEN_VARIABLE not in os.environ:
+        return SiteBuilder(clone, folder, processes=1)
+    token = read_token(options.forge_token_file)
+    pull_requests = OpenPullRequests(
+        clone,
+        lambda platform: forge.connect(platform.spec.git.forge, platform.spec.git.url, token, options.forge_api),
+        lambda note: log.warning("pull requests not read", message=note),
+    )
+    return SiteBuilder(clone, folder, processes=1, pull_requests=pull_requests)
 
 
 def find_page_folder(data: Path) -> Path:

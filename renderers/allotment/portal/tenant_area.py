@@ -90,6 +90,15 @@ class ReservedOffer(NamedTuple):
     free: int
 
 
+class PullRequestEntry(NamedTuple):
+    """An open pull request with its changes of one tenant, such as `add GPUInstance webui`. `verdict` is that of its plan."""
+
+    number: int
+    url: str
+    changes: tuple[str, ...]
+    verdict: str
+
+
 class InvoiceView(NamedTuple):
     """An invoice. `bill` has its texts for the template `invoice.j2`."""
 
@@ -120,6 +129,7 @@ class TenantArea(NamedTuple):
     members_text: str
     month: TenantMonth | None
     invoices: tuple[InvoiceView, ...]
+    pull_requests: tuple[PullRequestEntry, ...]
     merges: tuple[Merge, ...]
     state_changes: tuple[StateChange, ...]
     retention: str

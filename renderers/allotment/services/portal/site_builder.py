@@ -20,6 +20,7 @@ from allotment.portal.page_renderer import list_assets
 from allotment.portal.platform_area import BudgetUse
 from allotment.portal.public_pages import build_public_pages
 from allotment.portal.site_facts import SiteFacts
+from allotment.portal.tenant_area import PullRequestEntry
 from allotment.portal.tenant_pages import build_tenant_pages
 from allotment.problems import OperationRefused, quote_value
 from allotment.services.billing.usage_reader import UsageReader
@@ -27,6 +28,7 @@ from allotment.services.check.check_options import OpenCache
 from allotment.services.check.workers import run_batches
 from allotment.services.portal.area_writer import AreaWriter, WrittenPages, write_pages
 from allotment.services.portal.invoice_reader import InvoiceReader
+from allotment.services.portal.open_pull_requests import OpenPullRequests
 from allotment.services.portal.platform_reader import describe_budget
 from allotment.services.portal.resource_reader import ResourceInputs
 from allotment.services.portal.site_inputs import (
@@ -102,7 +104,8 @@ class SiteBuilder:
 
     `tenant` limits the pages to one tenant; None stands for all tenants. `open_facts` opens the cache of the tenants' facts.
     `processes` is the number of processes of a build of many tenants. `find_publish_state` returns the state of publishing for the
-    pages of the platform; by default, these pages show only how many commits are not published.
+    pages of the platform; by default, these pages show only how many commits are not published. `pull_requests` reads the open pull
+    requests; by default, the pages have none.
     """
 
     def __init__(
@@ -114,10 +117,11 @@ class SiteBuilder:
         open_facts: OpenCache | None = None,
         processes: int = 1,
         find_publish_state: FindPublishState | None = None,
+        pull_requests: OpenPullRequests | None = None,
     ) -> None:
         self._clone, self._folder = clone, folder
         self._tenant, self._open_facts, self._processes = tenant, open_facts, processes
-        self._find_publish_state = find_publish_state
+        self._find_publish_state, self._pull_requests = find_publish_state, pull_requests
         self._hashes: dict[str, str] = {}
         self._facts: dict[str, TenantFacts] = {}
         self._keys: dict[str, Hashable] = {}
@@ -154,10 +158,11 @@ class SiteBuilder:
             hint = suggest_name(self._tenant, inputs.names)
             raise OperationRefused(f"no tenant is named {quote_value(self._tenant)}{hint}")
         self._update_facts(inputs)
-        keys = read_tenant_keys(inputs, self._hashes, self._facts.values())
+        requests = self._read_pull_requests(inputs)
+        keys = read_tenant_keys(inputs, self._hashes, self._facts.values(), requests)
         site = read_site_facts(inputs.view, inputs.platform, inputs.catalog_check.catalog, self._facts.values(), now)
         chosen = self._choose_tenants(inputs, keys)
-        results = self._write_tenants(inputs, site, chosen)
+        results = self._write_tenants(inputs, site, chosen, requests)
         self._results = {name: result for name, result in (self._results | results).items() if name in keys}
         self._statuses = {name: self._statuses[name] for name in inputs.names if name in self._statuses}
         shared = [write_pages(self._folder, [*list_assets(), *build_public_pages(site)])]
@@ -220,7 +225,19 @@ class SiteBuilder:
             or (is_published and not self._results[name].is_settled)
         ]
 
-    def _write_tenants(self, inputs: SiteInputs, site: SiteFacts, names: list[str]) -> dict[str, _TenantResult]:
+    def _read_pull_requests(self, inputs: SiteInputs) -> Mapping[str, Sequence[PullRequestEntry]]:
+        """Return the open pull requests of each tenant; none without access to the forge."""
+        if self._pull_requests is None:
+            return {}
+        return self._pull_requests.read(inputs.view.declared_commit, inputs.platform, self._facts)
+
+    def _write_tenants(
+        self,
+        inputs: SiteInputs,
+        site: SiteFacts,
+        names: list[str],
+        pull_requests: Mapping[str, Sequence[PullRequestEntry]],
+    ) -> dict[str, _TenantResult]:
         """Write the pages of some tenants."""
         if not names:
             return {}
@@ -246,6 +263,7 @@ class SiteBuilder:
             status_commits=commits,
             merges=group_merges(inputs.merges, MAX_MERGES),
             reserved=list_reserved(catalog, self._facts.values()),
+            pull_requests=pull_requests,
             retained=inputs.retained,
             stale_clusters=inputs.stale_clusters,
         )

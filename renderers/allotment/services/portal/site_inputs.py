@@ -17,7 +17,7 @@ from allotment.observed.retention import RetainedTenant, RetentionRecord
 from allotment.portal.change_history import Merge, describe_merge
 from allotment.portal.inert_text import is_file_name
 from allotment.portal.platform_area import PublishSummary
-from allotment.portal.tenant_area import ReservedOffer
+from allotment.portal.tenant_area import PullRequestEntry, ReservedOffer
 from allotment.problems import AllotmentError
 from allotment.reports.status_tables import is_stale
 from allotment.services.billing.month_forecasts import CurrentMonth, find_current_month
@@ -125,12 +125,18 @@ def read_folder_hashes(inputs: SiteInputs) -> dict[str, str]:
 
 
 def read_tenant_keys(
-    inputs: SiteInputs, hashes: Mapping[str, str], facts: Collection[TenantFacts]
+    inputs: SiteInputs,
+    hashes: Mapping[str, str],
+    facts: Collection[TenantFacts],
+    pull_requests: Mapping[str, Sequence[PullRequestEntry]],
 ) -> dict[str, Hashable]:
     """Return the state of everything that only the pages of one tenant depend on, for each tenant."""
     repository, reserved = inputs.view.clone.repository, list_reserved(inputs.catalog_check.catalog, facts)
     listings = [repository.listing(commit) for _, commit in sorted(inputs.view.reported_status.commits.items())]
-    return {name: _describe_tenant(inputs, name, hashes[name], listings, reserved) for name in inputs.names}
+    return {
+        name: (_describe_tenant(inputs, name, hashes[name], listings, reserved), tuple(pull_requests.get(name, ())))
+        for name in inputs.names
+    }
 
 
 def _describe_tenant(

@@ -19,7 +19,7 @@ from allotment.observed.retention import WAYS_OUT, RetainedTenant
 from allotment.observed.status import TenantStatus
 from allotment.portal.change_history import Merge, StateChange
 from allotment.portal.inert_text import hide_tenants, is_file_name
-from allotment.portal.tenant_area import InvoiceView, ReservedOffer, TenantArea
+from allotment.portal.tenant_area import InvoiceView, PullRequestEntry, ReservedOffer, TenantArea
 from allotment.rules.availability import TenantAllowance
 from allotment.services.billing.cost_reader import compute_costs
 from allotment.services.billing.usage_reader import UsageReader
@@ -28,6 +28,7 @@ from allotment.services.portal.invoice_reader import InvoiceReader
 from allotment.services.portal.resource_reader import ResourceInputs, read_resources
 from allotment.services.reporter.status_reader import walk_history
 
+MAX_PULL_REQUESTS = 50
 MAX_STATE_CHANGES = 100  # of a tenant in a cluster
 _MAX_VERSIONS = 100  # of a status that are read for them
 
@@ -36,7 +37,7 @@ class TenantInputs(NamedTuple):
     """The inputs of the pages of all tenants.
 
     `usage` reads the recorded use. `status_commits` maps each cluster to the commit with its status. `merges` are the newest
-    merges of each tenant, and `reserved` the stocks that are reserved for it.
+    merges of each tenant, `reserved` the stocks that are reserved for it, and `pull_requests` its open pull requests.
     """
 
     resources: ResourceInputs
@@ -46,6 +47,7 @@ class TenantInputs(NamedTuple):
     status_commits: Mapping[str, str]
     merges: Mapping[str, Sequence[Merge]]
     reserved: Mapping[str, Sequence[ReservedOffer]]
+    pull_requests: Mapping[str, Sequence[PullRequestEntry]]
     retained: Mapping[str, RetainedTenant]
     stale_clusters: frozenset[str]
 
@@ -113,6 +115,7 @@ def _read_area(inputs: TenantInputs, name: str, month: _MonthFacts) -> TenantAre
         members_text=members.data.decode() if members is not None else "",
         month=month.costs,
         invoices=month.invoices,
+        pull_requests=tuple(inputs.pull_requests.get(name, ()))[:MAX_PULL_REQUESTS],
         merges=tuple(inputs.merges.get(name, ())),
         state_changes=tuple(reversed(changes)),
         retention=_describe_retention(inputs, name, retained) if retained is not None else "",
