@@ -33,13 +33,17 @@ def missing() -> list[str]:
     return [] if home().is_dir() else ["Gitea's pages"]
 
 
+def why_not() -> str | None:
+    """Return why the pages can't be built here; None if they can, or are built already."""
+    return "npm is needed: install npm" if missing() and shutil.which("npx") is None else None
+
+
 def build() -> None:
-    """Build the scripts and styles if they are missing. Raises NotBuilt where npm is missing."""
+    """Build the scripts and styles if they are missing. Raises NotBuilt where that fails."""
     if not missing():
         return
-    npx = shutil.which("npx")
-    if npx is None:
-        raise NotBuilt("Gitea's pages: npm is needed to build them: install npm")
+    if why := why_not():
+        raise NotBuilt(f"Gitea's pages: {why}")
     started = time.monotonic()
     with create_atomically(home()) as target:
         source = target.parent / "source"
@@ -52,7 +56,7 @@ def build() -> None:
         for folder in (source, *(path for path in source.rglob("*") if path.is_dir())):
             folder.chmod(0o755)
         environment = _create_environment(target.parent)
-        _run([npx, "--yes", PNPM, "install", "--prod", "--frozen-lockfile", "--ignore-scripts"], source, environment)
+        _run(["npx", "--yes", PNPM, "install", "--prod", "--frozen-lockfile", "--ignore-scripts"], source, environment)
         _run(["node", "node_modules/vite/bin/vite.js", "build", "--logLevel=warn"], source, environment)
         for name in ("options", "templates", "public"):
             shutil.move(source / name, target / name)

@@ -421,6 +421,7 @@ def test_a_person_in_a_browser_gets_an_instance(portal: RunningPortal, reported_
         page.select_option("#gpuSpec", "l4-quarter")
         new_file = user.read_file()
         assert new_file.path == "tenants/new-lab/instances/first.yaml"
+        assert page.get_by_text("press Backspace").is_visible()
         user.open_forge()
         assert user.read_editor() == new_file
         assert user.complete_name() == "first.yaml"
@@ -430,7 +431,6 @@ def test_a_person_in_a_browser_gets_an_instance(portal: RunningPortal, reported_
         git(cloud.root, "pull", "-q", "--ff-only", cloud.url, "main")
         assert git(cloud.forge, "rev-parse", f"main:{new_file.path}") == compute_blob_id(new_file.text.encode())
         cloud.merged_head()
-        cloud.all_synced()
 
         def find_url() -> str | None:
             user.open("tenants/new-lab/index.html")
@@ -455,8 +455,11 @@ def test_a_person_who_may_not_push_proposes_a_storage_from_a_fork(portal: Runnin
         assert new_file.path == "tenants/solo-ada/storages/extra.yaml"
         user.open_forge()
         user.fork()
-        assert user.read_editor() == new_file
-    reported_cloud.gitea.api("repos/ada/cloud", user="ada", method="DELETE")
+        try:
+            assert user.read_editor() == new_file
+            assert user.complete_name() == "extra.yaml"
+        finally:
+            reported_cloud.gitea.api("repos/ada/cloud", user="ada", method="DELETE")
 
 
 def test_a_stop_opens_the_file_at_the_forge(portal: RunningPortal, reported_cloud: Cloud) -> None:
