@@ -7,7 +7,7 @@ import time
 
 import click
 
-from tests.controlplane import bed, crates, crds, debian, node, programs, protocols
+from tests.controlplane import bed, crates, crds, debian, gitea_pages, node, programs, protocols
 from tests.controlplane.processes import NotStarted
 
 
@@ -21,6 +21,10 @@ def build() -> None:
     """Build the programs that are missing into the cache: those of a real node too, where this machine can have one."""
     started = time.monotonic()
     programs.build()
+    if why := gitea_pages.why_not():
+        click.echo(f"Gitea's pages: skipped, {why}")
+    else:
+        gitea_pages.build()
     crates.build()
     crds.build()
     if why := node.why_not():

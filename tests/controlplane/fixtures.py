@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from tests.controlplane import bed, crds, debian, node, processes, programs, world
+from tests.controlplane import bed, crds, debian, gitea_pages, node, processes, programs, world
 from tests.controlplane import gitea as gitea_program
 from tests.controlplane.argocd import ArgoCD
 from tests.controlplane.cluster import Cluster
@@ -28,6 +29,14 @@ def needs(*tools: str) -> None:
     if "kubernetes" in tools and not crds.home().is_dir():
         missing.append("CRDs")
     if missing:
+        _go_without(f"run make controlplane: {', '.join(missing)} not built")
+
+
+def needs_a_browser() -> None:
+    """Skip the test where no browser is installed, or Gitea's pages have no scripts; in CI that is a failure."""
+    if not (shutil.which("chromium") or shutil.which("chromium-browser")):
+        _go_without("no Chromium is installed: apt-get install chromium")
+    if missing := gitea_pages.missing():
         _go_without(f"run make controlplane: {', '.join(missing)} not built")
 
 

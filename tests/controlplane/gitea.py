@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.controlplane import processes, programs
+from tests.controlplane import gitea_pages, processes, programs
 from tests.controlplane.processes import LOOPBACK
 from tests.controlplane.web import call
 
@@ -83,6 +83,13 @@ class Gitea:
         self.api(f"orgs/{owner}/repos", {"name": repository, "default_branch": "main"})
         (self.repository(name) / "hooks" / "update").unlink()
 
+    def set_password(self, user: str) -> str:
+        """Give a user a new password, and return it."""
+        password = secrets.token_hex(16)
+        body = {"login_name": user, "source_id": 0, "password": password, "must_change_password": False}
+        self.api(f"admin/users/{user}", body, method="PATCH")
+        return password
+
     def repository(self, name: str) -> Path:
         """Return the bare repository of `owner/name` where the server has it: to look into, without a call."""
         return self.folder / "repositories" / f"{name}.git"
@@ -108,7 +115,7 @@ def start(folder: Path, address: str = LOOPBACK) -> Gitea:
             address=address,
             port=port,
             root_url=root_url,
-            static=programs.files("gitea"),
+            static=gitea_pages.static_folder(),
             folder=folder,
             secret=secrets.token_hex(32),
         ),

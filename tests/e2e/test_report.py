@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from allotment.billing.periods import parse_moment
+from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import (
     Instance,
     Storage,
@@ -26,9 +27,11 @@ from allotment.observed.status import (
     parse_tenant_status,
 )
 from allotment.observed.usage_log import parse_usage_log
+from tests.cli.test_run_portal import RunningPortal
 from tests.controlplane.client import Object
 from tests.controlplane.processes import eventually
-from tests.e2e.cloud import Cloud
+from tests.e2e.cloud import REPOSITORY, Cloud
+from tests.e2e.portal import File, declare_empty_tenant, run_portal, use_portal
 from tests.published import INSTANCE, STORAGE, git
 
 pytestmark = pytest.mark.e2e
@@ -394,6 +397,82 @@ def test_an_instance_that_ran_was_resized_and_stopped_is_on_the_bill(reported_cl
         (part,) = explained["invoices"][0]["lines"][line["line"] - 1]["parts"]
         assert (part["uid"], part["start"], part["end"]) == (interval.uid, interval.start_time, interval.end_time)
         assert interval.uid in git(forge, "show", f"{part['commit']}:usage/studio-kite.jsonl")
+
+
+@pytest.fixture(scope="module")
+def portal(reported_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPortal]:
+    """Return the portal of the cloud, in which new-lab has a member and no resources."""
+    declare_empty_tenant(reported_cloud, "new-lab", "bob")
+    reported_cloud.merged()
+    with run_portal(reported_cloud, tmp_path_factory.mktemp("portal")) as running_portal:
+        yield running_portal
+
+
+def test_a_person_in_a_browser_gets_an_instance(portal: RunningPortal, reported_cloud: Cloud) -> None:
+    cloud = reported_cloud
+    cloud.gitea.api(f"repos/{REPOSITORY}/collaborators/bob", {"permission": "write"}, method="PUT")
+    with use_portal(portal, cloud, "bob") as user:
+        page = user.page
+        user.open("tenants/new-lab/index.html")
+        assert page.get_by_text("There is no instance yet.").is_visible()
+        page.get_by_role("link", name="New instance").click()
+        page.fill("#name", "first")
+        page.select_option("#app", "jupyter")
+        page.select_option("#gpuSpec", "l4-quarter")
+        new_file = user.read_file()
+        assert new_file.path == "tenants/new-lab/instances/first.yaml"
+        assert page.get_by_text("press Backspace").is_visible()
+        user.open_forge()
+        assert user.read_editor() == new_file
+        assert user.complete_name() == "first.yaml"
+        assert user.read_editor() == new_file
+        user.propose()
+        user.merge()
+        git(cloud.root, "pull", "-q", "--ff-only", cloud.url, "main")
+        assert git(cloud.forge, "rev-parse", f"main:{new_file.path}") == compute_blob_id(new_file.text.encode())
+        cloud.merged_head()
+
+        def find_url() -> str | None:
+            user.open("tenants/new-lab/index.html")
+            row = page.get_by_role("row").filter(has=page.get_by_role("link", name="first", exact=True))
+            assert "Running" in row.inner_text(timeout=1_000)
+            return row.get_by_role("link", name="Open").get_attribute("href", timeout=1_000)
+
+        url = eventually(find_url, "the portal to show the running instance", 120, pause=1)
+        user.check_portal()
+    assert url == "https://first--new-lab.eu-1.gpu.northlight.example/lab"
+    (pod,) = cloud.clusters["eu-1"].client.list("v1", "Pod", "t-new-lab", "allotment.dev/instance=first")
+    assert pod["status"]["phase"] == "Running"
+
+
+def test_a_person_who_may_not_push_proposes_a_storage_from_a_fork(portal: RunningPortal, reported_cloud: Cloud) -> None:
+    with use_portal(portal, reported_cloud, "ada") as user:
+        user.open("tenants/solo-ada/new-storage.html")
+        user.page.fill("#name", "extra")
+        user.page.select_option("#storageSpec", "block-ssd")
+        user.page.fill("#size", "20Gi")
+        new_file = user.read_file()
+        assert new_file.path == "tenants/solo-ada/storages/extra.yaml"
+        user.open_forge()
+        user.fork()
+        try:
+            assert user.read_editor() == new_file
+            assert user.complete_name() == "extra.yaml"
+        finally:
+            reported_cloud.gitea.api("repos/ada/cloud", user="ada", method="DELETE")
+
+
+def test_a_stop_opens_the_file_at_the_forge(portal: RunningPortal, reported_cloud: Cloud) -> None:
+    path = f"tenants/{TENANT}/instances/webui.yaml"
+    with use_portal(portal, reported_cloud, "bob") as user:
+        user.open(f"tenants/{TENANT}/instances/webui.html")
+        user.page.get_by_text("Stop the instance").click()
+        stopped = user.read_file()
+        assert stopped.path == path
+        assert "  state: Stopped\n" in stopped.text
+        assert user.page.locator("#hint").is_visible()
+        user.open_forge()
+        assert user.read_editor() == File(path, (reported_cloud.root / path).read_text(encoding="utf-8"))
 
 
 def test_the_status_branch_may_be_deleted_and_nothing_that_runs_changes(reported_cloud: Cloud) -> None:
