@@ -66,7 +66,7 @@ def test_every_event_to_look_at_is_explained() -> None:
     events = words_of("warning", "error", "_log_pull_failure")
     assert {"tenant kept", "foreign commit replaced", "no verdict", "a process ended"} <= events
     assert sorted(events - TOLD) == []
-    assert {"nothing published", "nothing reported", "no comments"} <= TOLD
+    assert {"nothing published", "nothing reported", "no comments", "portal not built"} <= TOLD
 
 
 def test_every_reason_of_a_retention_is_explained() -> None:
@@ -82,6 +82,7 @@ def test_what_the_guide_tells_is_there() -> None:
         "nothing published",
         "nothing reported",
         "no comments",
+        "portal not built",
     }
     events |= {"stopped, still running", "removed, not gone"}
     rows = set(re.findall(r"^\| `([^|]+)` \|", PAGE, re.MULTILINE))

@@ -328,6 +328,23 @@ def test_a_full_stock_is_no_choice(site: Site, browser: Browser, tmp_path: Path)
     page.close()
 
 
+def test_without_members_that_can_log_in_an_app_is_no_choice(site: Site, browser: Browser, tmp_path: Path) -> None:
+    shutil.copytree(site.folder, tmp_path / "site")
+    path = tmp_path / "site/tenants/studio-kite/new-instance.html"
+    text = path.read_text(encoding="utf-8")
+    assert '"canLogIn": true' in text
+    path.write_text(text.replace('"canLogIn": true', '"canLogIn": false'), encoding="utf-8")
+    page = browser.new_page()
+    with serve(tmp_path / "site") as url:
+        page.goto(f"{url}/tenants/studio-kite/new-instance.html")
+        wait_for_form(page)
+        page.select_option("#app", "jupyter")
+        page.fill("#name", "lab")
+        assert "Nobody could log in to this app: first add a member with a subject." in page.inner_text("#problems")
+        assert not page.locator("#result").is_visible()
+    page.close()
+
+
 def test_the_link_opens_the_forge_with_the_file(site: Site, visit: Visit) -> None:
     visit.open(f"{site.url}/tenants/studio-kite/new-storage.html")
     fill(visit, {"name": "extra", "storageSpec": "block-ssd"})

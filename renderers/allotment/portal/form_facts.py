@@ -70,6 +70,7 @@ def _describe_limits(site: SiteFacts, area: TenantArea) -> dict[str, Any]:
         "isActive": area.lifecycle == "Active",
         "sharing": plan.allow.sharing if plan is not None else [],
         "exposure": ["Namespace", *plan.allow.exposure] if plan is not None else [],
+        "canLogIn": any(member.kind == "Group" or member.subject for member in area.members),
         "quota": _describe_quota(area),
         "budget": str(budget.per_month) if budget is not None else None,
         "enforcement": budget.enforcement if budget is not None else "",

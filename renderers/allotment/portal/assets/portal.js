@@ -194,8 +194,13 @@ function startInstanceForm(form, facts, offers) {
     return offers.apps.find(app => app.name === fields.app.value);
   }
 
+  function checkVersion(version) {
+    if (version.exposures.some(name => !facts.exposure.includes(name))) return "not in your tariff plan";
+    return version.exposures.includes("Members") && !facts.canLogIn ? "nobody can log in" : "";
+  }
+
   function showVersions() {
-    setOptions(fields.version, (findApp()?.versions || []).map(each => [each.version, each.version, each.exposures.some(name => !facts.exposure.includes(name)) ? "not in your tariff plan" : ""]));
+    setOptions(fields.version, (findApp()?.versions || []).map(each => [each.version, each.version, checkVersion(each)]));
     const folders = findApp()?.versions.find(each => each.version === fields.version.value)?.folders || [];
     find("folders").replaceChildren(...folders.map(folder => new Option(folder.description, folder.path)));
   }
@@ -233,7 +238,7 @@ function startInstanceForm(form, facts, offers) {
     const problems = checkName(name, 24, facts.instances, "instance");
     if (!Number.isInteger(replicas) || replicas < 1 || replicas > 100) problems.push("An instance has 1 to 100 replicas.");
     if (!facts.isActive) problems.push("The tenant is not Active, so it can't run an instance.");
-    if (!fields.version.value) problems.push("No version of this app is possible in your tariff plan.");
+    if (!fields.version.value) problems.push(facts.canLogIn ? "No version of this app is possible in your tariff plan." : "Nobody could log in to this app: first add a member with a subject.");
     const mounts = listMounts(problems);
     const hasSsh = fields.ssh.checked && !form.querySelector("#ssh-field").hidden;
     const spec = offers.gpuSpecs.find(each => each.cluster === fields.cluster.value && each.name === fields.gpuSpec.value);
