@@ -57,3 +57,8 @@ def test_a_day_has_its_seconds_at_most(changes: list[tuple[int, str]]) -> None:
 
 def test_the_result_names_its_fields() -> None:
     assert DayAvailability(FIRST, 2, 1).running == 1
+
+
+def test_changes_of_the_same_second_keep_their_order() -> None:
+    steps = [StateStep(DAY, "Running", "Failed"), StateStep(DAY, "Failed", "Running")]
+    assert measure(steps) == [(DAY, DAY), (DAY, DAY)]

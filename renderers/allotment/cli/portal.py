@@ -83,18 +83,30 @@ def build(
         pull_requests=_create_pull_request_reader(clone, pending) if pending.is_requested else None,
     )
     result = builder.build(current_time())
+    for name, trace in result.traces.items():
+        click.echo(
+            f"error: Allotment failed on tenant {name}, so its pages stay as they were: report this trace\n{trace}",
+            err=True,
+        )
     if style == "json":
         from allotment.reports.outputs import as_json
 
         output = PortalBuildOutput(
-            folder=str(out), commit=result.commit, pages=result.pages, changed=result.changed, removed=result.removed
+            folder=str(out),
+            commit=result.commit,
+            pages=result.pages,
+            changed=result.changed,
+            removed=result.removed,
+            failed_tenants=tuple(sorted(result.traces)),
         )
         click.echo(as_json(output), nl=False)
-        return
-    print_note(
-        f"{out} has {pluralize(result.pages, 'page')} of commit {result.commit[:12]}: {result.changed} changed,"
-        f" {result.removed} removed"
-    )
+    else:
+        print_note(
+            f"{out} has {pluralize(result.pages, 'page')} of commit {result.commit[:12]}: {result.changed} changed,"
+            f" {result.removed} removed"
+        )
+    if result.traces:
+        click.get_current_context().exit(3)
 
 
 def _create_pull_request_reader(clone: Clone, pending: PendingOptions) -> OpenPullRequests:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     default="127.0.0.1:8082",
     show_default=True,
     metavar="HOST:PORT",
-    help="The address of the portal. It shows the pages of all tenants: only the gateway, which checks the login, may reach it.",
+    help="The address of the portal. Only the gateway, which checks the login, may reach it.",
 )
 @click.option("--source", metavar="URL", required=True, help="The repository of declarations.")
 @click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch of merged declarations.")
@@ -134,6 +134,7 @@ def command(
         ServiceContext,
         create_logger,
         freeze_heap,
+        is_loopback,
         parse_addresses,
         read_secret,
         serve_http,
@@ -157,7 +158,7 @@ def command(
         for part in parts:
             part.wake()
 
-    gate = PageGate() if portal else None
+    gate = PageGate(is_local=is_loopback(portal_listen)) if portal else None
     leader = create_leadership(access, log, wake)
     context = ServiceContext(registry, log, leader.is_leader if leader else lambda: True, wake)
     parts += create_parts(

@@ -1,4 +1,4 @@
-"""Creates the parts of `allot run` from its options. The parts are a publisher, a reporter and a commenter."""
+"""Creates the parts of `allot run` from its options. The parts are a publisher, a reporter, a commenter and the portal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from allotment.cli.service import ServiceContext
     from allotment.services.log import Log
     from allotment.services.portal.page_gate import PageGate
-    from allotment.services.portal.portal_loop import PortalLoop
+    from allotment.services.portal.portal_loop import PortalLoop, UpdateReaders
     from allotment.services.portal.site_builder import SiteBuilder
     from allotment.services.publish.publish_loop import PublishLoop
     from allotment.services.pull_requests.comment_loop import CommentLoop, PullServices
@@ -76,7 +76,8 @@ def create_parts(
 ) -> list[RunPart]:
     """Return the parts to run, the publisher first. If there are other parts, the commenter runs in a child process.
 
-    With `gate`, the portal runs, and sets its readers in `gate`. Raises OperationRefused if the source cannot be read, and click.UsageError if the token of the forge is missing.
+    With `gate`, the portal runs, and sets its readers in `gate`. Raises OperationRefused if the source cannot be read, and
+    click.UsageError if the token of the forge is missing.
     """
     parts: list[RunPart] = []
     if publish:
@@ -190,7 +191,7 @@ def _create_portal_loop(options: RunOptions, context: ServiceContext, gate: Page
     )
 
 
-def _create_site_builder(options: RunOptions, log: Log) -> SiteBuilder:
+def _create_site_builder(options: RunOptions, log: Log, update_readers: UpdateReaders) -> SiteBuilder:
     from allotment.adapters import forge
     from allotment.adapters.page_folder import PageFolder
     from allotment.services.portal.open_pull_requests import OpenPullRequests
@@ -201,14 +202,14 @@ def _create_site_builder(options: RunOptions, log: Log) -> SiteBuilder:
     # No worker processes: `allot run` has threads, so it must not fork.
     folder = PageFolder(find_page_folder(options.data))
     if options.forge_token_file is None and TOKEN_VARIABLE not in os.environ:
-        return SiteBuilder(clone, folder, processes=1)
+        return SiteBuilder(clone, folder, processes=1, update_readers=update_readers)
     token = read_token(options.forge_token_file)
     pull_requests = OpenPullRequests(
         clone,
         lambda platform: forge.connect(platform.spec.git.forge, platform.spec.git.url, token, options.forge_api),
         lambda note: log.warning("pull requests not read", message=note),
     )
-    return SiteBuilder(clone, folder, processes=1, pull_requests=pull_requests)
+    return SiteBuilder(clone, folder, processes=1, pull_requests=pull_requests, update_readers=update_readers)
 
 
 def find_page_folder(data: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import ipaddress
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -41,6 +42,15 @@ def parse_address(listen: str) -> tuple[str, int]:
     if not host or not port.isdigit() or int(port) > 65535:
         raise click.UsageError(f"{listen!r} is not in the format HOST:PORT: write for example 127.0.0.1:8080")
     return host, int(port)
+
+
+def is_loopback(listen: str) -> bool:
+    """Return whether only programs of this machine reach the address HOST:PORT. Raises UsageError if it has another form."""
+    host = parse_address(listen)[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def read_secret(file: Path) -> bytes:

@@ -35,7 +35,7 @@ def measure_availability(
     `state` is the state of an instance without a change. An unknown state, such as that before the first report, doesn't
     count.
     """
-    ordered = sorted(steps)
+    ordered = sorted(steps, key=lambda step: step.time)  # changes of the same second keep their order
     current = ordered[0].source if ordered else state
     segments: list[tuple[int, int, str]] = []
     time = starts[0]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 
 import pytest
 from tests.published import git
 
-from allotment.adapters.git.history import CommitRecord, list_first_parents
+from allotment.adapters.git.history import MAX_TIME, CommitRecord, list_first_parents
 from allotment.adapters.git.repository import Repository
+from allotment.billing.periods import format_moment
 
 
 @pytest.fixture
@@ -70,3 +72,25 @@ def test_odd_paths_and_subjects_are_not_confused(root: Path) -> None:
 def test_without_a_change_there_is_nothing(root: Path) -> None:
     commit(root, "Other", other="1")
     assert listed(root) == []
+
+
+def test_any_date_of_a_commit_is_read(root: Path) -> None:
+    """Anybody who may push chooses the date of a commit."""
+    (root / "tenants").mkdir()
+    (root / "tenants/a").write_text("1", encoding="utf-8")
+    git(root, "add", "-A")
+    tree = git(root, "write-tree")
+    for date, time in (
+        ("99999999999999 +0000", MAX_TIME),
+        ("253402300800 +0000", MAX_TIME),
+        ("-5 +0000", 0),
+        ("1700000000 +9999", 1_700_000_000),
+        ("", 0),
+    ):
+        content = f"tree {tree}\nauthor a <a@b> 1700000000 +0000\ncommitter a <a@b> {date}\n\nx\n"
+        (root / "object").write_text(content, encoding="utf-8")
+        commit = git(root, "hash-object", "-t", "commit", "-w", "--literally", "object")
+        git(root, "update-ref", "refs/heads/main", commit)
+        (record,) = listed(root)
+        assert (record.commit, record.time) == (commit, time), date
+        assert format_moment(record.time, datetime.timezone(datetime.timedelta(hours=14)))

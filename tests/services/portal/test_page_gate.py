@@ -6,6 +6,7 @@ import base64
 import json
 from http import HTTPStatus
 
+import pytest
 from tests.portal.test_access import ACCESS
 
 from allotment.services.portal.page_gate import HEADERS, PageGate
@@ -14,18 +15,31 @@ TEAM = base64.urlsafe_b64encode(json.dumps(["platform-team"]).encode()).decode()
 
 
 def test_before_the_first_build_nobody_reads_anything() -> None:
-    assert PageGate().decide("index.html", (None, TEAM)).status == HTTPStatus.SERVICE_UNAVAILABLE
+    gate = PageGate(is_local=True)
+    gate.update(ACCESS)
+    assert gate.decide("index.html", (None, TEAM)).status == HTTPStatus.SERVICE_UNAVAILABLE
 
 
-def test_without_a_declared_portal_the_gate_is_open() -> None:
-    gate = PageGate()
-    gate.open(None)
-    assert gate.decide("platform/index.html", (None, None)).status == HTTPStatus.OK
+@pytest.mark.parametrize(
+    ("is_local", "path", "status"),
+    [
+        (True, "platform/index.html", HTTPStatus.OK),
+        (False, "platform/index.html", HTTPStatus.FORBIDDEN),
+        (False, "tenants/index.html", HTTPStatus.FORBIDDEN),
+        (False, "index.html", HTTPStatus.OK),
+    ],
+)
+def test_without_a_declared_portal_only_this_machine_reads_all(is_local: bool, path: str, status: HTTPStatus) -> None:
+    gate = PageGate(is_local=is_local)
+    gate.update(None)
+    gate.open()
+    assert gate.decide(path, (None, TEAM)).status == status
 
 
 def test_the_declared_readers_pass() -> None:
-    gate = PageGate()
-    gate.open(ACCESS)
+    gate = PageGate(is_local=False)
+    gate.update(ACCESS)
+    gate.open()
     assert HEADERS == ("x-portal-subject", "x-portal-groups")
     assert gate.decide("index.html", (None, None)).status == HTTPStatus.OK
     assert gate.decide("platform/index.html", (None, TEAM)).status == HTTPStatus.OK
@@ -34,7 +48,8 @@ def test_the_declared_readers_pass() -> None:
 
 
 def test_a_member_of_one_tenant_is_sent_there() -> None:
-    gate = PageGate()
-    gate.open(ACCESS)
+    gate = PageGate(is_local=False)
+    gate.update(ACCESS)
+    gate.open()
     assert gate.decide("tenants/index.html", ("00u1mia", None)) == (HTTPStatus.FOUND, "/tenants/kite/index.html")
     assert gate.decide("tenants/index.html", ("stranger", None)).status == HTTPStatus.FORBIDDEN

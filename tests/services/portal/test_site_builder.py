@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import DAY, Allot, edit
@@ -13,6 +14,11 @@ from tests.portal.sample_site import NOW, TROUBLES, create_place, report_all
 from tests.published import Place
 
 from allotment.adapters.page_folder import PageFolder
+from allotment.portal.access import AccessList, Visitor
+from allotment.portal.page_renderer import Page
+from allotment.portal.site_facts import SiteFacts
+from allotment.portal.tenant_area import TenantArea
+from allotment.portal.tenant_pages import build_tenant_pages
 from allotment.problems import OperationRefused
 from allotment.services.portal.site_builder import BuildResult, SiteBuilder
 from allotment.services.reporter.clone import Clone
@@ -138,3 +144,48 @@ def test_a_failed_build_is_repeated(portal: Portal, monkeypatch: pytest.MonkeyPa
         with pytest.raises(OperationRefused, match="full"):
             portal.builder.build(NOW)
     assert portal.build().tenants == 1
+
+
+def test_a_bug_with_one_tenant_leaves_the_others(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = read_all(portal.folder / "site/tenants/uni-lab")
+    for tenant, old, new in (("uni-lab", "displayName: ", "displayName: New "), ("solo-ada", "Ada", "Countess")):
+        edit(portal.place.root, f"tenants/{tenant}/tenant.yaml", old, new)
+    portal.place.merge()
+
+    def fail(site: SiteFacts, area: TenantArea, **options: Any) -> Iterator[Page]:
+        if area.name == "uni-lab":
+            raise ValueError("a bug")
+        return build_tenant_pages(site, area, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("allotment.services.portal.site_builder.build_tenant_pages", fail)
+        for _ in range(2):
+            result = portal.builder.build(NOW)
+            assert list(result.traces) == ["uni-lab"]
+            assert "ValueError: a bug" in result.traces["uni-lab"]
+        assert result.removed == 0
+        assert read_all(portal.folder / "site/tenants/uni-lab") == before
+        assert "Countess" in (portal.folder / "site/tenants/solo-ada/index.html").read_text(encoding="utf-8")
+    assert portal.build().tenants == 1
+
+
+def test_a_removed_member_loses_access_before_the_pages_are_rendered(place: Place, tmp_path: Path) -> None:
+    path = place.root / "platform/platform.yaml"
+    path.write_text(f"{path.read_text(encoding='utf-8')}  portal:\n    cluster: eu-1\n", encoding="utf-8")
+    place.merge()
+    ada = Visitor("00u1ada", frozenset())
+    seen: list[tuple[bool, bool]] = []
+
+    def update(access_list: AccessList | None) -> None:
+        assert access_list is not None
+        page = tmp_path / "site/tenants/solo-ada/members.html"
+        is_member = access_list.may_read("tenants/solo-ada/members.html", ada)
+        seen.append((is_member, page.exists() and "ada-k" in page.read_text(encoding="utf-8")))
+
+    builder = SiteBuilder(Clone(place.root), PageFolder(tmp_path / "site"), update_readers=update)
+    builder.build(NOW)
+    edit(place.root, "tenants/solo-ada/members.yaml", "subject: 00u1ada", "subject: 00u1other")
+    edit(place.root, "tenants/solo-ada/members.yaml", "login: ada-k", "login: ada-x")
+    place.merge()
+    builder.build(NOW)
+    assert seen == [(True, False), (False, True)]

@@ -11,6 +11,7 @@ from allotment.adapters.git.repository import Repository
 
 MAX_COMMITS = 1000  # results of a search
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+MAX_TIME = 253_370_764_800  # the start of the year 9999, because a pushed commit can have any date
 _MAX_PATHS = 1000  # paths of a search, because the length of a command line is limited
 
 
@@ -54,7 +55,7 @@ def _list_words(repository: Repository, *arguments: str) -> list[str]:
 class CommitRecord(NamedTuple):
     """A commit with the files that it changed against its first parent.
 
-    `time` is in seconds since 1970. Each file has the status A, M, D or T of Git, and its path.
+    `time` is in seconds since 1970, and 0 if the commit has no valid date. Each file has the status A, M, D or T of Git, and its path.
     """
 
     commit: str
@@ -77,9 +78,15 @@ def list_first_parents(repository: Repository, commit: str, folders: Iterable[st
     files = _parse_files(changed.split("\0"))
     fields = about.split("\0")
     return [
-        CommitRecord(fields[at], int(fields[at + 1]), fields[at + 2], fields[at + 3], tuple(files.get(fields[at], ())))
+        CommitRecord(
+            fields[at], _parse_time(fields[at + 1]), fields[at + 2], fields[at + 3], tuple(files.get(fields[at], ()))
+        )
         for at in range(0, len(fields) - 3, 4)
     ]
+
+
+def _parse_time(text: str) -> int:
+    return min(int(text), MAX_TIME) if re.fullmatch("[0-9]{1,20}", text) else 0
 
 
 def _parse_files(words: Iterable[str]) -> dict[str, list[tuple[str, str]]]:

@@ -9,7 +9,7 @@ class PortalBuildOutput(Output, frozen=True, kw_only=True, tag="PortalBuildOutpu
     """The pages that were built: the folder, the commit of the declarations, and the numbers of pages.
 
     `pages` counts all pages, `changed` those that were written because they are new or changed, and `removed` those that were
-    removed from the folder.
+    removed from the folder. The pages of the `failed_tenants` stay as they were because of a bug in Allotment.
     """
 
     folder: str
@@ -17,3 +17,4 @@ class PortalBuildOutput(Output, frozen=True, kw_only=True, tag="PortalBuildOutpu
     pages: int
     changed: int
     removed: int
+    failed_tenants: tuple[str, ...]

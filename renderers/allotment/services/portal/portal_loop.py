@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from allotment.adapters.git.clone import CloneDamage
 from allotment.adapters.metrics import PortalMetrics
+from allotment.portal.access import AccessList
 from allotment.problems import AllotmentError, OperationRefused
 from allotment.services.log import Log
 from allotment.services.loop import FAILURE_REASONS, Failure, Loop, LoopTiming, repair_if_clone
@@ -15,18 +16,19 @@ from allotment.services.portal.page_gate import PageGate
 from allotment.services.portal.site_builder import SiteBuilder
 
 STALLED_SECONDS = 1_800  # a first build of many tenants takes minutes
+UpdateReaders = Callable[[AccessList | None], None]
 PORTAL_REASONS = ("unreachable", *FAILURE_REASONS)
 
 
 class PortalLoop(Loop):
     """Builds the portal repeatedly, until it is stopped. `create_builder` opens the clone and the folder of the pages.
 
-    Each build sets the readers of the pages in `gate`.
+    The builder gets the function that sets the readers of the pages in `gate`.
     """
 
     def __init__(
         self,
-        create_builder: Callable[[], SiteBuilder],
+        create_builder: Callable[[UpdateReaders], SiteBuilder],
         url: str,
         metrics: PortalMetrics,
         log: Log,
@@ -64,11 +66,13 @@ class PortalLoop(Loop):
 
     def run_once(self) -> None:
         """Build the changed pages."""
-        self._builder = self._builder or self._create_builder()
+        self._builder = self._builder or self._create_builder(self._gate.update)
         begun = time.monotonic()
         result = self._builder.build(datetime.datetime.now(datetime.UTC))
-        self._gate.open(self._builder.access_list)
+        self._gate.open()
         self._metrics.record_build(result.pages)
+        for tenant, trace in result.traces.items():
+            self.log.error("tenant ran into a bug", tenant=tenant, trace=trace)
         if result.changed or result.removed:
             self.log.info(
                 "portal built",

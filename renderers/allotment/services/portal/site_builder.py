@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.git.repository import Repository
@@ -25,6 +25,7 @@ from allotment.portal.tenant_pages import build_tenant_pages
 from allotment.problems import OperationRefused, quote_value
 from allotment.services.billing.usage_reader import UsageReader
 from allotment.services.check.check_options import OpenCache
+from allotment.services.check.tenant_error import build_rejection
 from allotment.services.check.workers import run_batches
 from allotment.services.portal.area_writer import AreaWriter, WrittenPages, write_pages
 from allotment.services.portal.invoice_reader import InvoiceReader
@@ -50,7 +51,8 @@ MAX_MERGES = 50  # on the page of a tenant
 class BuildResult(NamedTuple):
     """The number of pages, of those that changed, and of those that were removed; and the commit of the declarations.
 
-    `tenants` is the number of tenants with rendered pages.
+    `tenants` is the number of tenants with rendered pages. `traces` has the trace for each tenant on which Allotment failed: its
+    pages stay as they were, and the next build tries again.
     """
 
     pages: int
@@ -58,19 +60,28 @@ class BuildResult(NamedTuple):
     removed: int
     tenants: int
     commit: str
+    traces: Mapping[str, str]
 
 
 class _TenantResult(NamedTuple):
     """The pages of a tenant, and the facts that other pages need.
 
     `is_settled` says that all resources are as declared, so that the pages don't depend on the rendered branches. The first
-    tenant of a batch has the `summary` of the batch.
+    tenant of a batch has the `summary` of the batch. `trace` is the trace if Allotment failed on this tenant.
     """
 
     pages: WrittenPages
     is_settled: bool
     budget: BudgetUse
     summary: BatchSummary | None
+    trace: str = ""
+
+    @classmethod
+    def of_failure(cls, trace: str) -> _TenantResult:
+        """Return the result of a tenant on which Allotment failed. It has no pages."""
+        return cls(
+            WrittenPages(frozenset(), 0), is_settled=False, budget=BudgetUse(None, None), summary=None, trace=trace
+        )
 
 
 class _TenantPagesTask(NamedTuple):
@@ -84,7 +95,19 @@ class _TenantPagesTask(NamedTuple):
         """Load nothing: the imports of this module are enough."""
 
     def run_batch(self, names: list[str]) -> list[_TenantResult]:
-        """Write the pages of some tenants."""
+        """Write the pages of some tenants. A bug that one tenant causes leaves out only this tenant.
+
+        Raises OperationRefused if the pages can't be written.
+        """
+        try:
+            return self._write(names)
+        except Exception as error:
+            trace = build_rejection(error).trace  # raises the faults that concern all tenants
+            if len(names) == 1:
+                return [_TenantResult.of_failure(trace)]
+            return [result for name in names for result in self.run_batch([name])]
+
+    def _write(self, names: list[str]) -> list[_TenantResult]:
         batch = read_tenant_batch(self.inputs, names)
         summary: BatchSummary | None = summarize_batch(batch.record, batch.open_bills[0])
         has_trouble = bool(self.inputs.invoices.closed.trouble)
@@ -105,7 +128,8 @@ class SiteBuilder:
     `tenant` limits the pages to one tenant; None stands for all tenants. `open_facts` opens the cache of the tenants' facts.
     `processes` is the number of processes of a build of many tenants. `find_publish_state` returns the state of publishing for the
     pages of the platform; by default, these pages show only how many commits are not published. `pull_requests` reads the open pull
-    requests; by default, the pages have none.
+    requests; by default, the pages have none. `update_readers` is called as soon as a build has read the members, so that a removed member
+    can't read pages while they are rendered. It gets None if the platform doesn't declare a portal.
     """
 
     def __init__(
@@ -118,10 +142,12 @@ class SiteBuilder:
         processes: int = 1,
         find_publish_state: FindPublishState | None = None,
         pull_requests: OpenPullRequests | None = None,
+        update_readers: Callable[[AccessList | None], None] = lambda readers: None,
     ) -> None:
         self._clone, self._folder = clone, folder
         self._tenant, self._open_facts, self._processes = tenant, open_facts, processes
         self._find_publish_state, self._pull_requests = find_publish_state, pull_requests
+        self._update_readers = update_readers
         self._hashes: dict[str, str] = {}
         self._facts: dict[str, TenantFacts] = {}
         self._keys: dict[str, Hashable] = {}
@@ -129,19 +155,14 @@ class SiteBuilder:
         self._statuses: dict[str, Sequence[ResourceStatus]] = {}
         self._provider_paths: frozenset[str] = frozenset()
         self._paths: frozenset[str] = frozenset()
-        self._access_list: AccessList | None = None
         self._shared_key: Hashable = None
+        self._has_other_files = True
         self._published_key: Hashable = None
 
     @property
     def repository(self) -> Repository:
         """The repository of the clone."""
         return self._clone.repository
-
-    @property
-    def access_list(self) -> AccessList | None:
-        """The readers of the pages of the last build; None if the platform doesn't declare how the portal is served."""
-        return self._access_list
 
     @property
     def is_built(self) -> bool:
@@ -158,27 +179,30 @@ class SiteBuilder:
             hint = suggest_name(self._tenant, inputs.names)
             raise OperationRefused(f"no tenant is named {quote_value(self._tenant)}{hint}")
         self._update_facts(inputs)
+        portal = inputs.platform.spec.portal
+        self._update_readers(build_access_list(portal.groups, self._facts.values()) if portal is not None else None)
+        has_other_files, self._has_other_files = self._has_other_files, True
         requests = self._read_pull_requests(inputs)
         keys = read_tenant_keys(inputs, self._hashes, self._facts.values(), requests)
         site = read_site_facts(inputs.view, inputs.platform, inputs.catalog_check.catalog, self._facts.values(), now)
         chosen = self._choose_tenants(inputs, keys)
-        results = self._write_tenants(inputs, site, chosen, requests)
+        written = self._write_tenants(inputs, site, chosen, requests)
+        traces = {name: result.trace for name, result in written.items() if result.trace}
+        results = {name: result for name, result in written.items() if not result.trace}
         self._results = {name: result for name, result in (self._results | results).items() if name in keys}
         self._statuses = {name: self._statuses[name] for name in inputs.names if name in self._statuses}
         shared = [write_pages(self._folder, [*list_assets(), *build_public_pages(site)])]
         if self._tenant is None:
-            shared += self._write_areas(inputs, site, results)
+            shared += self._write_areas(inputs, site, results, is_complete=len(written) == len(inputs.names))
         paths = frozenset[str]().union(
             *(pages.paths for pages in shared),
             self._provider_paths,
             *(result.pages.paths for result in self._results.values()),
         )
-        removed = self._folder.remove(self._paths - paths) if self.is_built else self._folder.remove_others(paths)
-        self._paths = paths
-        portal = inputs.platform.spec.portal
-        facts = self._facts.values()
-        self._access_list = build_access_list(portal.groups, facts) if portal is not None else None
-        self._keys, self._shared_key = keys, inputs.shared_key
+        removed = self._folder.remove_others(paths) if has_other_files else self._folder.remove(self._paths - paths)
+        self._paths, self._has_other_files = paths, bool(traces)
+        self._keys = {name: key for name, key in keys.items() if name not in traces}
+        self._shared_key = inputs.shared_key
         self._published_key = inputs.published_key
         return BuildResult(
             pages=len(paths),
@@ -186,10 +210,11 @@ class SiteBuilder:
             removed=removed,
             tenants=len(results),
             commit=inputs.view.declared_commit.source.commit,
+            traces=traces,
         )
 
     def _write_areas(
-        self, inputs: SiteInputs, site: SiteFacts, results: Mapping[str, _TenantResult]
+        self, inputs: SiteInputs, site: SiteFacts, results: Mapping[str, _TenantResult], *, is_complete: bool
     ) -> Iterator[WrittenPages]:
         """Write the pages of the platform, and after all tenants were rendered also those of the provider."""
         areas = AreaWriter(self._folder, inputs, site)
@@ -197,7 +222,7 @@ class SiteBuilder:
         publish = inputs.describe_publish(self._find_publish_state)
         yield areas.write_platform(self._facts, self._statuses, budgets, publish)
         summaries = [result.summary for result in results.values() if result.summary is not None]
-        if len(results) == len(inputs.names):
+        if is_complete:
             pages = areas.write_provider(summaries)
             self._provider_paths = pages.paths
             yield pages
@@ -207,7 +232,8 @@ class SiteBuilder:
         source, hashes = inputs.view.declared_commit.source, read_folder_hashes(inputs)
         changed = [name for name in inputs.names if hashes[name] != self._hashes.get(name)]
         is_first = not self._facts
-        facts = read_tenant_facts(source, changed, self._open_facts if is_first else None)
+        open_facts = self._open_facts if is_first else None
+        facts = read_tenant_facts(source, changed, open_facts, processes=self._processes)
         self._facts = {name: facts.get(name) or self._facts[name] for name in inputs.names}
         self._hashes = hashes
 

@@ -16,7 +16,7 @@ from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
 from allotment.observed.retention import WAYS_OUT, RetainedTenant
-from allotment.observed.status import TenantStatus
+from allotment.observed.status import TenantStatus, parse_time
 from allotment.portal.change_history import Merge, StateChange
 from allotment.portal.inert_text import hide_tenants, is_file_name
 from allotment.portal.tenant_area import InvoiceView, PullRequestEntry, ReservedOffer, TenantArea
@@ -139,7 +139,7 @@ def _read_state_changes(inputs: TenantInputs, name: str) -> list[StateChange]:
 
 def _list_changes(cluster: str, status: TenantStatus) -> Iterable[StateChange]:
     for step in status.transitions:
-        if is_file_name(step.name):
+        if is_file_name(step.name) and parse_time(step.time) is not None:
             yield StateChange(
                 cluster, step.kind, step.name, step.source, step.target, reason=step.reason, time=step.time
             )

@@ -37,9 +37,12 @@ class _FactsTask(NamedTuple):
 
 
 def read_tenant_facts(
-    source: Source, tenants: Sequence[str], open_cache: OpenCache | None = None
+    source: Source, tenants: Sequence[str], open_cache: OpenCache | None = None, *, processes: int | None = None
 ) -> dict[str, TenantFacts]:
-    """Return the facts of tenants by name. `open_cache` opens the cache of facts; it is used only for all tenants."""
+    """Return the facts of tenants by name. `open_cache` opens the cache of facts; it is used only for all tenants.
+
+    `processes` is the number of processes for many tenants. By default, it is the number of cores.
+    """
     cache = open_cache(program_key(), _CachedFacts) if open_cache is not None else FileCache.disabled()
     facts = {
         name: entry.facts
@@ -47,7 +50,7 @@ def read_tenant_facts(
         if (entry := cache.values.get(name)) is not None and source.is_unchanged(Scope("tenant", name), entry.stamp)
     }
     missing = [name for name in tenants if name not in facts]
-    for entry in run_batches(_FactsTask(source), missing, count_cores()):
+    for entry in run_batches(_FactsTask(source), missing, processes or count_cores()):
         facts[entry.facts.tenant] = entry.facts
         if entry.stamp is not None:
             cache.put(entry.facts.tenant, entry)
