@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
-from tests.conftest import Allot
+from tests.conftest import Allot, edit
 from tests.portal.browser import BROWSER, Visit, launch, serve, wait_for_form
 from tests.portal.sample_site import build, create_place
 from tests.published import Place, git
@@ -369,3 +369,49 @@ def test_invoices_print_without_navigation(site: Site, browser: Browser) -> None
     assert page.locator("article").is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     page.close()
+
+
+def test_a_form_writes_the_first_file_of_members(site: Site, visit: Visit, allot: Allot, tmp_path: Path) -> None:
+    place = site.place.copy(tmp_path)
+    (place.root / "tenants/uni-lab/members.yaml").unlink()
+    place.merge()
+    build(place, tmp_path / "site", "uni-lab")
+    with serve(tmp_path / "site") as url:
+        visit.open(f"{url}/tenants/uni-lab/members.html")
+        assert "The tenant declares no members." in visit.page.inner_text("main")
+        fill(visit, {"name": "mia", "role": "Admin", "login": "mia-k"})
+        path, text, command = read_result(visit)
+        assert visit.page.inner_text("#open").startswith("Create the file")
+        assert "uni-lab" in (visit.page.get_attribute("#open", "href") or "")
+    written = run_command(allot, place, tmp_path, command, path)
+    assert text.rstrip("\n") == written.rstrip("\n")
+
+
+DESCRIPTIONS = (
+    "displayName: Web",
+    "displayName: Web\n  description: |\n    One line.\n\n    Another: line.",
+    "description: a",
+)
+
+
+@pytest.mark.parametrize("fields", DESCRIPTIONS)
+def test_a_form_stops_an_instance_with_a_description(
+    site: Site, visit: Visit, allot: Allot, tmp_path: Path, fields: str
+) -> None:
+    root = tmp_path / "repo"
+    git(tmp_path, "clone", "-q", str(site.place.remote), str(root))
+    path = root / "tenants/uni-lab/instances/group-a.yaml"
+    edit(root, str(path.relative_to(root)), "\nspec:\n", f"\nspec:\n  {fields}\n")
+    before = path.read_text(encoding="utf-8")
+    git(root, "-c", "user.name=a", "-c", "user.email=a@gpu.test", "commit", "-q", "-a", "-m", "Describe it")
+    result = allot("instance", "stop", "uni-lab/group-a", "--repo", root)
+    assert result.code == 0, result.err
+    visit.open(f"{site.url}/tenants/uni-lab/instances/group-a.html")
+    assert visit.page.evaluate("text => setState(text, 'Stopped')", before) == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("users", ["  users:\n  - name: ada\n    role: Admin\n", "  users:\n      - name: ada\n"])
+def test_a_file_of_members_in_another_form_is_left_to_the_command(site: Site, visit: Visit, users: str) -> None:
+    visit.open(f"{site.url}/tenants/uni-lab/members.html")
+    user = {"name": "mia", "role": "Admin", "login": "", "subject": ""}
+    assert visit.page.evaluate("([text, user]) => addUser(text, user)", [f"spec:\n{users}", user]) is None

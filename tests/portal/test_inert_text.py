@@ -65,11 +65,29 @@ def test_code_is_marked_and_html_escaped() -> None:
     assert format_code("run `allot <x>` & wait") == "run <code>allot &lt;x&gt;</code> &amp; wait"
 
 
-def test_names_of_other_tenants_are_hidden() -> None:
-    text = "no unit is free: ml-orbit/chat holds 4, solo-ada 1; see https://webui--film-house.eu-1.example"
-    hidden = "no unit is free: another tenant/chat holds 4, solo-ada 1; see https://webui--another tenant.eu-1.example"
-    assert hide_tenants(text, "solo-ada", {"ml-orbit", "solo-ada", "film-house"}) == hidden
-    assert hide_tenants("orbit of ml", "solo-ada", {"ml-orbit"}) == "orbit of ml"
+REST = "the rest names another tenant, so it is not shown here"
+ALL = "this text names another tenant, so it is not shown here"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("no unit is free: ml-orbit/chat holds 4, solo-ada 1", f"no unit is free: {REST}"),
+        ("no unit is free: solo-ada/webui holds 4", "no unit is free: solo-ada/webui holds 4"),
+        ("no unit is free: gpu/chat holds 4", f"no unit is free: {REST}"),
+        ("the stock is reserved for gpu; wait", ALL),
+        ("see https://webui--film-house.eu-1.example", ALL),
+        ("a; tenant gpu: chat holds 1; b", f"a: {REST}"),
+        ("no unit of the gpu is free", "no unit of the gpu is free"),
+        ("web-ui and film-house failed", ALL),
+        ("web-ui failed", "web-ui failed"),
+        ("web-ui/chat failed", ALL),
+        ("orbit of ml", "orbit of ml"),
+    ],
+)
+def test_a_text_ends_before_the_name_of_another_tenant(text: str, shown: str) -> None:
+    tenants = {"ml-orbit", "solo-ada", "film-house", "gpu", "no", "web-ui"}
+    assert hide_tenants(text, "solo-ada", tenants, {"web-ui", "chat"}) == shown
 
 
 @pytest.mark.parametrize(

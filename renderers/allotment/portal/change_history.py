@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from allotment.declared.layout import DeclarationPath, Scope, parse_path, scope_of
 
+MAX_STATE_CHANGES = 100  # on the page of a tenant
 _ACTIONS = {"A": "added", "M": "changed", "D": "removed", "T": "changed"}
 _PULL_REQUEST = re.compile(r"(?:\(|pull request (?:'[^']*' \()?)#([0-9]{1,9})\b")
 

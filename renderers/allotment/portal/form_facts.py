@@ -12,14 +12,23 @@ from allotment.portal.forge_links import MAX_URL
 from allotment.portal.site_facts import SiteFacts
 from allotment.portal.tenant_area import InstanceDetail, StorageDetail, TenantArea
 
+MAX_FILE_TEXT = 16_384  # characters of a file that a page has
 INSTANCE_KIND, STORAGE_KIND, MEMBERS_KIND = "GPUInstance", "GPUStorage", "Members"
 
 
 def describe_new(site: SiteFacts, area: TenantArea, kind: str) -> dict[str, Any]:
     """Return the facts of the form for a new instance or storage. `kind` is its kind."""
     path = path_of(kind, Scope("tenant", area.name), "name")
-    header = f"{build_schema_line(path, kind)}apiVersion: {API_VERSION}\nkind: {kind}\nmetadata:"
-    return _describe_limits(site, area) | {"header": header.split("\n"), "forge": _describe_forge(site, "")}
+    return (
+        _describe_limits(area)
+        | _list_resources(site, area)
+        | {"header": _build_header(path, kind), "forge": _describe_forge(site, "")}
+    )
+
+
+def _build_header(path: str, kind: str) -> list[str]:
+    """Return the first lines of a new file."""
+    return f"{build_schema_line(path, kind)}apiVersion: {API_VERSION}\nkind: {kind}\nmetadata:".split("\n")
 
 
 def describe_state(site: SiteFacts, area: TenantArea, instance: InstanceDetail) -> dict[str, Any]:
@@ -33,18 +42,21 @@ def describe_size(site: SiteFacts, area: TenantArea, storage: StorageDetail) -> 
     """Return the facts of the form that grows a storage."""
     row = storage.row
     facts = {"name": row.name, "cluster": row.cluster, "storageSpec": row.storage_spec, "size": row.size}
-    return _describe_limits(site, area) | facts | _describe_file(site, row.path, storage.text)
+    return _describe_limits(area) | facts | _describe_file(site, row.path, storage.text)
 
 
 def describe_members(site: SiteFacts, area: TenantArea) -> dict[str, Any]:
     """Return the facts of the form that adds a member."""
     facts = {"tenant": area.name, "users": [member.name for member in area.members if member.kind == "User"]}
     path = path_of(MEMBERS_KIND, Scope("tenant", area.name), area.name)
+    facts["header"] = [*_build_header(path, MEMBERS_KIND), f"  name: {area.name}", "spec:"]
     return facts | _describe_file(site, path, area.members_text)
 
 
 def _describe_file(site: SiteFacts, path: str, text: str) -> dict[str, Any]:
-    return {"path": path, "text": text, "forge": _describe_forge(site, path)}
+    """Return the file of a declaration. A long text is left out, so that the page stays small."""
+    is_short = len(text) <= MAX_FILE_TEXT
+    return {"path": path, "text": text if is_short else None, "forge": _describe_forge(site, path)}
 
 
 def _describe_forge(site: SiteFacts, path: str) -> dict[str, Any]:
@@ -59,12 +71,11 @@ def _describe_forge(site: SiteFacts, path: str) -> dict[str, Any]:
     }
 
 
-def _describe_limits(site: SiteFacts, area: TenantArea) -> dict[str, Any]:
-    """Return the tariff plan, quota, budget and resources of a tenant. Money is exact text, and GPUs are fractions."""
+def _describe_limits(area: TenantArea) -> dict[str, Any]:
+    """Return the tariff plan, quota and budget of a tenant. Money is exact text, and GPUs are fractions."""
     allowance = area.allowance
     plan = allowance.plan.model.spec if allowance.plan is not None else None
     budget = plan.budget if plan is not None else None
-    access = {spec.name: spec.access for spec in site.storage_specs}
     return {
         "tenant": area.name,
         "isActive": area.lifecycle == "Active",
@@ -78,13 +89,20 @@ def _describe_limits(site: SiteFacts, area: TenantArea) -> dict[str, Any]:
         "reserved": [
             {"cluster": offer.cluster, "gpuSpec": offer.gpu_spec, "free": offer.free} for offer in area.reserved
         ],
+    }
+
+
+def _list_resources(site: SiteFacts, area: TenantArea) -> dict[str, Any]:
+    """Return the names of a tenant's instances, and the storages that an instance can mount."""
+    access = {spec.name: spec.access for spec in site.storage_specs}
+    return {
         "instances": [instance.row.name for instance in area.instances],
         "storages": [
             {
                 "name": storage.row.name,
                 "cluster": storage.row.cluster,
                 "access": access.get(storage.row.storage_spec, ""),
-                "mountedBy": storage.row.mounted_by,
+                "isMounted": bool(storage.row.mounted_by),
             }
             for storage in area.storages
             if storage.text

@@ -11,7 +11,16 @@ from markupsafe import Markup, escape
 MAX_TEXT = 2_000  # characters of a text on a page
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _RESOURCE_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
-OTHER_TENANT = "another tenant"
+_HIDDEN = "names another tenant, so it is not shown here"
+_BEFORE_TENANT = (
+    "tenant ",
+    "tenants ",
+    "tenants/",
+    "for ",
+    "by ",
+    "--",
+)  # what precedes the name of a tenant in a text
+_CLAUSE_ENDS = (": ", "; ", ". ")
 
 
 def make_inert(value: Any) -> Any:
@@ -51,11 +60,23 @@ def format_code(text: str) -> Markup:
     )
 
 
-def hide_tenants(text: str, own: str, tenants: Collection[str]) -> str:
-    """Return a text without the names of other tenants. A message about a full stock may name the holders of the units."""
-    return _NAME.sub(
-        lambda match: OTHER_TENANT if match[0] != own and match[0] in tenants else match[0], text[: MAX_TEXT + 1]
-    )
+def hide_tenants(text: str, own: str, tenants: Collection[str], resources: Collection[str] = ()) -> str:
+    """Return a text without the part that names another tenant. A message about a full stock may name the holders of the units.
+
+    The text ends before the first clause that names one of `tenants` other than `own`, because the name of an instance or a
+    number may follow. A word without a hyphen may be an ordinary word, so it counts as a tenant only where the texts of Allotment
+    have the name of a tenant, such as in `NAME/INSTANCE`. `resources` are the names of the tenant's own resources.
+    """
+    short = text[: MAX_TEXT + 1]
+    for match in _NAME.finditer(short):
+        name, before = match[0], short[: match.start()]
+        if name == own or name not in tenants:
+            continue
+        is_tenant = short.startswith("/", match.end()) or before.endswith(_BEFORE_TENANT)
+        if is_tenant or ("-" in name and name not in resources):
+            end = max(before.rfind(mark) for mark in _CLAUSE_ENDS)
+            return f"{before[:end]}: the rest {_HIDDEN}" if end > 0 else f"this text {_HIDDEN}"
+    return short
 
 
 def is_file_name(name: str) -> bool:

@@ -29,10 +29,11 @@ class QuotaBar(NamedTuple):
 
 
 class InstanceDetail(NamedTuple):
-    """An instance with the explanation of its state. `page` is the name of its page. `remedy` says what to do; it is empty if nothing is to be done.
+    """An instance with the explanation of its state. `page` is the name of its page.
 
-    `ssh_command` and `links` are empty if the instance has none. `cost_so_far` is the cost in the current month; None without a
-    record. `availability` is None if its changes of state are unknown. `text` is the file of the declaration; empty if it is not declared.
+    `remedy` says what to do; it is empty if nothing is to be done. `ssh_command` and `links` are empty if the instance has none.
+    `cost_so_far` is the cost in the current month; None without a record. `availability` is None if its changes of state are
+    unknown. `text` is the file of the declaration; empty if it is not declared.
     """
 
     row: InstanceRow
@@ -112,6 +113,7 @@ class TenantArea(NamedTuple):
 
     `month` is None without a readable declaration. `stale_clusters` are the clusters with a possibly outdated report.
     `reserved` are the stocks that are reserved for the tenant. `members_text` is the file of its members; empty without members.
+    `omitted` is the number of resources that have no page, because the tenant has too many.
     `invoices`, `merges` and `state_changes` are sorted, the newest first; the first invoice is that of the current month.
     """
 
@@ -132,6 +134,7 @@ class TenantArea(NamedTuple):
     pull_requests: tuple[PullRequestEntry, ...]
     merges: tuple[Merge, ...]
     state_changes: tuple[StateChange, ...]
+    omitted: int
     retention: str
     stale_clusters: tuple[str, ...]
 

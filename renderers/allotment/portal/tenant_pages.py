@@ -16,12 +16,14 @@ from allotment.portal.form_facts import (
     describe_size,
     describe_state,
 )
+from allotment.portal.inert_text import shorten_text
 from allotment.portal.page_renderer import Page, render_page
 from allotment.portal.site_facts import SiteFacts
 from allotment.portal.tenant_area import TenantArea
 from allotment.reports.cost_columns import describe_gaps, describe_near_budget
 
 MAX_CHANGES = 10  # of a merge that a page lists
+MAX_CHANGE_TEXT = 100  # bytes of a text in the history
 
 
 def tenant_folder(tenant: str) -> str:
@@ -53,6 +55,15 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea, *, has_ledger_trouble:
         site=site,
         area=area,
         merges=[_describe_merge(merge) for merge in area.merges],
+        changes=[
+            change._replace(
+                **{
+                    field: shorten_text(getattr(change, field), MAX_CHANGE_TEXT)
+                    for field in ("cluster", "target", "reason")
+                }
+            )
+            for change in area.state_changes
+        ],
     )
     yield render_page(
         f"{folder}/invoices/index.html", "invoices.html.j2", site=site, area=area, trouble=has_ledger_trouble
@@ -89,7 +100,7 @@ def _describe_merge(merge: Merge) -> dict[str, Any]:
         "moment": format_moment(merge.time),
         "commit": merge.commit,
         "pull_request": merge.pull_request,
-        "changes": [change.text for change in changes[:MAX_CHANGES]],
+        "changes": [shorten_text(change.text, MAX_CHANGE_TEXT) for change in changes[:MAX_CHANGES]],
         "omitted": max(0, len(changes) - MAX_CHANGES),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from allotment.portal.site_facts import SiteFacts
 from allotment.portal.tenant_area import TenantArea
 from allotment.portal.tenant_pages import build_tenant_pages
 from allotment.problems import OperationRefused
+from allotment.services.portal.resource_reader import MAX_RESOURCES
 from allotment.services.portal.site_builder import BuildResult, SiteBuilder
 from allotment.services.reporter.clone import Clone
 
@@ -189,3 +191,19 @@ def test_a_removed_member_loses_access_before_the_pages_are_rendered(place: Plac
     place.merge()
     builder.build(NOW)
     assert seen == [(True, False), (False, True)]
+
+
+def test_a_tenant_with_many_instances_has_a_limited_number_of_pages(portal: Portal) -> None:
+    folder = portal.place.root / "tenants/uni-lab/instances"
+    text = (folder / "group-a.yaml").read_text(encoding="utf-8")
+    for number in range(MAX_RESOURCES + 20):
+        (folder / f"many-{number}.yaml").write_text(text.replace("group-a", f"many-{number}"), encoding="utf-8")
+    portal.place.merge()
+    assert portal.build().tenants == 1
+    pages = portal.folder / "site/tenants/uni-lab"
+    assert len(list((pages / "instances").iterdir())) == MAX_RESOURCES
+    assert "more resources have no page here" in (pages / "index.html").read_text(encoding="utf-8")
+    for page in pages.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for link in re.findall(r'href="[./]*/(tenants/[^"#]+\.html)', text):
+            assert (portal.folder / "site" / link).exists(), (page, link)

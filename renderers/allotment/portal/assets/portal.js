@@ -213,8 +213,8 @@ function startInstanceForm(form, facts, offers) {
     form.querySelector("#ssh-field").hidden = !offers.clusters.some(each => each.name === fields.cluster.value && each.ssh);
     for (const row of form.querySelectorAll("[data-storage]")) {
       const storage = facts.storages.find(each => each.name === row.dataset.storage);
-      const busy = storage.access === "ReadWriteOnce" && storage.mountedBy.length;
-      row.hidden = storage.cluster !== fields.cluster.value || storage.access === "Bucket" || Boolean(busy);
+      const busy = storage.access === "ReadWriteOnce" && storage.isMounted;
+      row.hidden = storage.cluster !== fields.cluster.value || storage.access === "Bucket" || busy;
     }
   }
 
@@ -318,7 +318,7 @@ function startGrowForm(form, facts, offers) {
     if (size === null) problems.push("Write a size such as 200Gi.");
     else if (size <= facts.size) problems.push(`A storage never shrinks: write more than ${formatSize(facts.size)}.`);
     else if (spec) effect.push(...describeSize(facts, budget, spec, size, facts.size, problems));
-    return {problems, effect, path: facts.path, text: replaceLine(facts.text, "size", text), command: `allot storage grow ${facts.tenant}/${facts.name} ${text} --pr`, isNew: false};
+    return {problems, effect, path: facts.path, text: facts.text && replaceLine(facts.text, "size", text), command: `allot storage grow ${facts.tenant}/${facts.name} ${text} --pr`, isNew: false};
   };
 }
 
@@ -337,7 +337,10 @@ function setState(text, state) {
   if (states.length) lines.splice(states[0], 1);
   if (state !== "Running") {
     let at = spec + 1;
-    while (/^  (?:displayName|description): /.test(lines[at])) at += 1;
+    while (/^  (?:displayName|description): /.test(lines[at])) {
+      at += 1;
+      while (/^    |^$/.test(lines[at]) && at < lines.length - 1) at += 1; // the lines of a text in several lines
+    }
     lines.splice(at, 0, `  state: ${state}`);
   }
   return lines.join("\n");
@@ -347,7 +350,7 @@ function startStateForm(form, facts) {
   const state = facts.state === "Running" ? "Stopped" : "Running";
   const verb = state === "Running" ? "start" : "stop";
   const effect = state === "Running" ? ["It takes its units again, and costs money while it runs."] : ["It releases its units, and costs nothing. Its own disk is erased, and its storages stay."];
-  return () => ({problems: [], effect, path: facts.path, text: setState(facts.text, state), command: `allot instance ${verb} ${facts.tenant}/${facts.name} --pr`, isNew: false});
+  return () => ({problems: [], effect, path: facts.path, text: facts.text && setState(facts.text, state), command: `allot instance ${verb} ${facts.tenant}/${facts.name} --pr`, isNew: false});
 }
 
 // Return the file of members with another user, in the order of names; null if the file has another form.
@@ -357,6 +360,7 @@ function addUser(text, user) {
   if (user.subject) entry.push(`      subject: ${scalar(user.subject)}`);
   const lines = text.replace(/\n$/, "").split("\n");
   const users = lines.indexOf("  users:");
+  if (users >= 0 && !/^ {4}(?:- |#)/.test(lines[users + 1])) return null;
   if (users < 0) {
     if (lines.includes("spec:") && !lines.some(line => line.startsWith("  users"))) return `${[...lines, "  users:", ...entry].join("\n")}\n`;
     return null;
@@ -383,7 +387,8 @@ function startMemberForm(form, facts) {
     if (user.subject && !/^[A-Za-z0-9][A-Za-z0-9._:|-]{0,99}$/.test(user.subject)) problems.push("The subject is the claim `sub` of the person's ID token.");
     const effect = user.subject ? [] : ["Without a subject, this person can open instances only as a member of a group of the tenant."];
     const words = ["allot", "member", "add", facts.tenant, user.name, "--role", user.role, ...(user.login ? ["--login", user.login] : []), ...(user.subject ? ["--subject", user.subject] : []), "--pr"];
-    return {problems, effect, path: facts.path, text: facts.text && addUser(facts.text, user), command: words.map(shellWord).join(" "), isNew: false};
+    const isNew = facts.text === "";
+    return {problems, effect, path: facts.path, text: facts.text === null ? null : addUser(isNew ? `${facts.header.join("\n")}\n` : facts.text, user), command: words.map(shellWord).join(" "), isNew};
   };
 }
 

@@ -17,14 +17,16 @@ from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE, Res
 from allotment.observed.availability import StateStep, measure_availability
 from allotment.observed.resource_rows import Offers, build_instance_rows, build_storage_rows
 from allotment.observed.resource_status import ResourceStatus
-from allotment.observed.status import Instance, Snapshot
-from allotment.portal.change_history import StateChange
+from allotment.observed.status import Instance, Snapshot, parse_time
+from allotment.portal.change_history import MAX_STATE_CHANGES, StateChange
 from allotment.portal.inert_text import hide_tenants, is_file_name
 from allotment.portal.tenant_area import InstanceDetail, SnapshotDetail, StorageDetail
 from allotment.reports.links import Consoles, InstanceLinks, instance_links
 from allotment.reports.plots import Plot, draw_availability
 from allotment.reports.reason_pages import REASONS
 from allotment.services.billing.month_forecasts import CurrentMonth
+
+MAX_RESOURCES = 200  # of each kind that the pages of a tenant show
 
 
 class ResourceInputs(NamedTuple):
@@ -42,12 +44,16 @@ class ResourceInputs(NamedTuple):
 
 
 class TenantResources(NamedTuple):
-    """The resources of a tenant. `clusters` are the clusters that have or should have them."""
+    """The resources of a tenant. `clusters` are the clusters that have or should have them.
+
+    `omitted` is the number of resources that have no page, because the tenant has too many.
+    """
 
     instances: tuple[InstanceDetail, ...]
     storages: tuple[StorageDetail, ...]
     snapshots: tuple[SnapshotDetail, ...]
     clusters: frozenset[str]
+    omitted: int
 
 
 def read_resources(
@@ -59,12 +65,9 @@ def read_resources(
     """
     reader = _ResourceReader(inputs, folder, invoice, changes)
     snapshots = tuple(reader.list_snapshots())
-    return TenantResources(
-        instances=tuple(reader.list_instances()),
-        storages=tuple(reader.list_storages(snapshots)),
-        snapshots=snapshots,
-        clusters=frozenset(status.resource.cluster for status in reader.statuses),
-    )
+    instances, storages = tuple(reader.list_instances()), tuple(reader.list_storages(snapshots))
+    clusters = frozenset(status.resource.cluster for status in reader.statuses)
+    return TenantResources(instances, storages, snapshots, clusters, reader.omitted)
 
 
 class _ResourceReader:
@@ -78,11 +81,13 @@ class _ResourceReader:
         self.statuses = [
             status for status in inputs.statuses.get(folder.name, ()) if is_file_name(status.resource.name)
         ]
+        self._names = frozenset(status.resource.name for status in self.statuses if status.resource.blob)
+        self.omitted = 0
         self._has_invoice = invoice is not None
-        self._amounts: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+        self._amounts: dict[tuple[str, str, str], Decimal] = defaultdict(Decimal)
         for line in invoice.lines if invoice is not None else ():
             if not line.adjusts:
-                self._amounts[line.key.kind, line.key.name] += line.amount
+                self._amounts[line.key.kind, line.key.cluster, line.key.name] += line.amount
 
     def list_instances(self) -> Iterator[InstanceDetail]:
         """Yield the instances."""
@@ -100,7 +105,7 @@ class _ResourceReader:
                 links=self._find_links(row.cluster, status),
                 nodes=observed.nodes,
                 restarts=observed.restarts,
-                cost_so_far=self._find_cost(INSTANCE, row.name),
+                cost_so_far=self._find_cost(INSTANCE, row.cluster, row.name),
                 availability=self._draw_availability(status),
                 text=self._find_text(GPUInstance, status),
             )
@@ -116,7 +121,7 @@ class _ResourceReader:
                 meaning=_find_meaning(row.reason),
                 remedy=_find_remedy(status),
                 snapshots=tuple(snapshot for snapshot in snapshots if snapshot.storage == row.name),
-                cost_so_far=self._find_cost(STORAGE, row.name),
+                cost_so_far=self._find_cost(STORAGE, row.cluster, row.name),
                 text=self._find_text(GPUStorage, status),
             )
 
@@ -136,7 +141,11 @@ class _ResourceReader:
             )
 
     def _choose(self, kind: ResourceKind) -> list[ResourceStatus]:
-        return [status for status in self.statuses if status.resource.kind == kind.word]
+        """Return the resources of a kind that the pages show: at most MAX_RESOURCES, declared resources first."""
+        chosen = [status for status in self.statuses if status.resource.kind == kind.word]
+        self.omitted += max(0, len(chosen) - MAX_RESOURCES)
+        selection = sorted(chosen, key=lambda status: not status.resource.blob)[:MAX_RESOURCES]
+        return sorted(selection, key=lambda status: (status.resource.name, not status.resource.blob))
 
     def _find_text(self, kind: type[GPUInstance] | type[GPUStorage], status: ResourceStatus) -> str:
         """Return the file of a declared resource; empty if it is not declared for this cluster, or is invalid."""
@@ -144,16 +153,16 @@ class _ResourceReader:
         return declared.data.decode() if declared is not None else ""
 
     def _hide(self, text: str) -> str:
-        return hide_tenants(text, self._tenant, self._inputs.tenants)
+        return hide_tenants(text, self._tenant, self._inputs.tenants, self._names)
 
     def _find_links(self, cluster: str, status: ResourceStatus) -> InstanceLinks:
         if not isinstance(status.observed, Instance):
             return InstanceLinks()
         return instance_links(self._inputs.consoles, self._tenant, cluster, status.observed)
 
-    def _find_cost(self, kind: ResourceKind, name: str) -> Decimal | None:
+    def _find_cost(self, kind: ResourceKind, cluster: str, name: str) -> Decimal | None:
         """Return the cost of a resource in the current month so far; None without a record."""
-        return self._amounts[kind.kind.name, name] if self._has_invoice else None
+        return self._amounts[kind.kind.name, cluster, name] if self._has_invoice else None
 
     def _draw_availability(self, status: ResourceStatus) -> Plot | None:
         """Return the availability of an instance in the current month."""
@@ -163,10 +172,16 @@ class _ResourceReader:
             for change in self._changes
             if (change.cluster, change.kind, change.name) == (resource.cluster, INSTANCE.kind.name, resource.name)
         ]
-        if not steps:
+        if len(self._changes) >= MAX_STATE_CHANGES and steps:  # the state before the oldest change is unknown
+            steps.insert(0, StateStep(parse_moment(self._changes[0].time), "", steps[0].source))
+        observed = status.observed
+        since = parse_time(observed.since) if isinstance(observed, Instance) else None
+        is_steady = since is not None and since.timestamp() < month.period.start
+        if not steps and not is_steady:
             return None
+        state = observed.state if isinstance(observed, Instance) else ""
         starts = [start for start in split_days(month.period, month.zone) if start < month.now]
-        return draw_availability(measure_availability(steps, "", starts, month.now, month.zone)) if starts else None
+        return draw_availability(measure_availability(steps, state, starts, month.now, month.zone)) if starts else None
 
 
 def name_pages(statuses: Iterable[ResourceStatus]) -> Iterator[str]:

@@ -271,7 +271,7 @@ class SiteBuilder:
         view = StatusView(self._clone, selection=selection)
         catalog, commits = inputs.catalog_check.catalog, view.reported_status.commits
         source, repository = view.declared_commit.source, self._clone.repository
-        all_names = frozenset(inputs.names)
+        all_names = frozenset([*inputs.view.tenants, *inputs.list_undeclared_tenants()])
         statuses = _group_rows(view.rows)
         self._statuses |= {name: statuses.get(name, ()) for name in names}
         tenant_inputs = TenantInputs(

@@ -17,7 +17,7 @@ from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
 from allotment.observed.retention import WAYS_OUT, RetainedTenant
 from allotment.observed.status import TenantStatus, parse_time
-from allotment.portal.change_history import Merge, StateChange
+from allotment.portal.change_history import MAX_STATE_CHANGES, Merge, StateChange
 from allotment.portal.inert_text import hide_tenants, is_file_name
 from allotment.portal.tenant_area import InvoiceView, PullRequestEntry, ReservedOffer, TenantArea
 from allotment.rules.availability import TenantAllowance
@@ -29,7 +29,6 @@ from allotment.services.portal.resource_reader import ResourceInputs, read_resou
 from allotment.services.reporter.status_reader import walk_history
 
 MAX_PULL_REQUESTS = 50
-MAX_STATE_CHANGES = 100  # of a tenant in a cluster
 _MAX_VERSIONS = 100  # of a status that are read for them
 
 
@@ -118,6 +117,7 @@ def _read_area(inputs: TenantInputs, name: str, month: _MonthFacts) -> TenantAre
         pull_requests=tuple(inputs.pull_requests.get(name, ()))[:MAX_PULL_REQUESTS],
         merges=tuple(inputs.merges.get(name, ())),
         state_changes=tuple(reversed(changes)),
+        omitted=resources.omitted,
         retention=_describe_retention(inputs, name, retained) if retained is not None else "",
         stale_clusters=tuple(sorted(resources.clusters & inputs.stale_clusters)),
     )
@@ -134,7 +134,7 @@ def _read_state_changes(inputs: TenantInputs, name: str) -> list[StateChange]:
             if len(newest) >= MAX_STATE_CHANGES or version + 1 >= _MAX_VERSIONS or starts_before:
                 break
         changes += reversed(newest[:MAX_STATE_CHANGES])
-    return sorted(changes, key=lambda change: parse_moment(change.time))
+    return sorted(changes, key=lambda change: parse_moment(change.time))[-MAX_STATE_CHANGES:]
 
 
 def _list_changes(cluster: str, status: TenantStatus) -> Iterable[StateChange]:
