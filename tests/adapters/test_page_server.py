@@ -37,10 +37,10 @@ class Gate:
     """Answers as a test says."""
 
     def __init__(self) -> None:
-        self.answer: tuple[HTTPStatus, str] = (HTTPStatus.OK, "")
+        self.answer: tuple[HTTPStatus, tuple[str, ...]] = (HTTPStatus.OK, ())
         self.requests: list[tuple[str, tuple[str | None, ...]]] = []
 
-    def decide(self, path: str, headers: tuple[str | None, ...]) -> tuple[HTTPStatus, str]:
+    def decide(self, path: str, headers: tuple[str | None, ...]) -> tuple[HTTPStatus, tuple[str, ...]]:
         self.requests.append((path, headers))
         return self.answer
 
@@ -84,7 +84,6 @@ def test_a_page_has_a_strict_policy(get: Get) -> None:
 def test_a_folder_has_an_index(get: Get) -> None:
     assert get("/tenants/solo-ada/")[2] == b"ada"
     assert get("/tenants/solo-ada/index.html?x=1")[2] == b"ada"
-    assert get("/tenants/solo-ada")[0] == 404
     assert get("/offers.json")[1]["Content-Type"] == "application/json"
 
 
@@ -157,14 +156,27 @@ def test_links_and_pipes_are_not_served(get: Get, folder: Path) -> None:
 def test_the_gate_decides_by_the_path_and_the_headers(get: Get, gate: Gate) -> None:
     assert get("/tenants/solo-ada/", X_User="ada", X_GROUPS="g")[0] == 200
     assert gate.requests == [("tenants/solo-ada/index.html", ("ada", "g"))]
-    gate.answer = (HTTPStatus.FORBIDDEN, "")
+    gate.answer = (HTTPStatus.FORBIDDEN, ())
     status, headers, body = get("/tenants/solo-ada/", "GET")
     assert (status, headers["Content-Type"]) == (403, "text/plain")
     assert b"no access" in body
     assert get("/nothing.html")[0] == 403, "whether a page exists is no one's business"
-    gate.answer = (HTTPStatus.FOUND, "/tenants/solo-ada/index.html")
+    gate.answer = (HTTPStatus.FOUND, ("/tenants/solo-ada/",))
     status, headers, _ = get("/tenants/")
-    assert (status, headers["Location"]) == (302, "/tenants/solo-ada/index.html")
+    assert (status, headers["Location"]) == (302, "/tenants/solo-ada/")
+    gate.answer = (HTTPStatus.MULTIPLE_CHOICES, ("/tenants/a/", "/tenants/b&c/"))
+    status, headers, body = get("/tenants/")
+    assert (status, headers["Content-Type"]) == (300, "text/html; charset=utf-8")
+    assert b'<li><a href="/tenants/a/">/tenants/a/</a></li><li><a href="/tenants/b&amp;c/">' in body
+
+
+def test_a_folder_without_a_slash_leads_to_its_page(get: Get, gate: Gate) -> None:
+    status, headers, _ = get("/tenants/solo-ada")
+    assert (status, headers["Location"]) == (301, "/tenants/solo-ada/")
+    assert get("/tenants/nobody")[0] == 404
+    assert get("//tenants/solo-ada")[1]["Location"] == "/tenants/solo-ada/", "never the address of another host"
+    gate.answer = (HTTPStatus.FORBIDDEN, ())
+    assert get("/tenants/solo-ada")[0] == 403
 
 
 def test_a_header_that_comes_twice_does_not_count(get: Get, gate: Gate, folder: Path) -> None:

@@ -75,6 +75,9 @@ def test_groups_are_a_list_in_base64(groups: list[str]) -> None:
         assert read_visitor("s", value) == Visitor("s", frozenset(groups))
 
 
-@pytest.mark.parametrize("header", [None, "", "platform-team", "e30=", "bnVsbA==", "WzFd", "%%%", "ÿ", "W10"])
+DEEP = base64.urlsafe_b64encode(b"[" * 40_000).decode()
+
+
+@pytest.mark.parametrize("header", [None, "", "platform-team", "e30=", "bnVsbA==", "WzFd", "%%%", "ÿ", "W10", DEEP])
 def test_another_header_is_no_group(header: str | None) -> None:
     assert read_visitor(None, header) == Visitor("", frozenset())

@@ -102,7 +102,7 @@ def test_the_overview_says_what_is_wrong(pages: dict[str, Page]) -> None:
     text = read_text(pages["platform/index.html"])
     assert "Publishing has stopped. the brake is engaged: 9 storages" in text
     assert "published is 0123456789ab, main is 2 commits ahead" in text
-    assert "The declarations have 1 error and 2 warnings." in text
+    assert "The catalog has 1 error and 2 warnings." in text
     assert "The cluster us-1 stays at its last published manifests." in text
     assert "gone-tenant gate – 2026-11-20 10:00 UTC" in text
     problem = "tenants/studio-kite/tenant.yaml: no plan (and 2 more)"

@@ -46,7 +46,8 @@ class PageFolder:
                         return False
             except FileNotFoundError:
                 os.makedirs(os.path.dirname(target), exist_ok=True)
-            temporary = f"{target}.{os.getpid()}.tmp"
+            place, name = os.path.split(target)
+            temporary = os.path.join(place, f".{name}.{os.getpid()}.tmp")  # the server shows no file of such a name
             with open(temporary, "wb") as file:
                 file.write(content)
             os.replace(temporary, target)

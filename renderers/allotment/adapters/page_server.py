@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import html
 import os
 import re
 import stat
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -30,6 +32,10 @@ _REFUSALS = {
     HTTPStatus.FORBIDDEN: b"Your login has no access to this page. The admin of the tenant adds members.\n",
     HTTPStatus.SERVICE_UNAVAILABLE: b"The pages are not built yet.\n",
 }
+_CHOICES = (
+    '<!DOCTYPE html><html lang="en"><head><meta name="viewport" content="width=device-width"><title>Choose</title>'
+    '<link rel="stylesheet" href="/assets/portal.css"></head><body><main><h1>Choose a page</h1>'
+)
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -107,8 +113,11 @@ def _count_bytes(page: _CachedPage) -> int:
 class Gate(Protocol):
     """Decides whether a request may read a page."""
 
-    def decide(self, path: str, headers: tuple[str | None, ...]) -> tuple[HTTPStatus, str]:
-        """Return OK, or the status of the answer and the address of a redirect. `headers` has the values of the chosen headers."""
+    def decide(self, path: str, headers: tuple[str | None, ...]) -> tuple[HTTPStatus, Sequence[str]]:
+        """Return the status of the answer, and addresses. `headers` has the values of the chosen headers.
+
+        The status is OK, that of a refusal, FOUND with the address of a redirect, or MULTIPLE_CHOICES with addresses to choose from.
+        """
         ...
 
 
@@ -131,12 +140,15 @@ class PageHandler(RequestHandler):
     def _answer(self, *, with_body: bool) -> None:
         path = find_page_path(self.request_path)
         if path is not None:
-            status, location = self.gate.decide(path, tuple(self._read_header(name) for name in self.header_names))
+            status, addresses = self.gate.decide(path, tuple(self._read_header(name) for name in self.header_names))
             if status != HTTPStatus.OK:
-                self._send_refusal(status, location, with_body=with_body)
+                self._send_decision(status, addresses, with_body=with_body)
                 return
         page = self.pages.read(path) if path is not None else None
         if page is None:
+            if path is not None and self.pages.read(f"{path}/index.html") is not None:
+                self._send_decision(HTTPStatus.MOVED_PERMANENTLY, (f"/{path}/",), with_body=with_body)
+                return
             self._send_page(
                 HTTPStatus.NOT_FOUND, {"Content-Type": "text/plain"}, b"no such page\n", with_body=with_body
             )
@@ -158,8 +170,13 @@ class PageHandler(RequestHandler):
         values = self.headers.get_all(name, [])
         return values[0] if len(values) == 1 else None
 
-    def _send_refusal(self, status: HTTPStatus, location: str, *, with_body: bool) -> None:
-        headers = {"Content-Type": "text/plain", **({"Location": location} if location else {})}
+    def _send_decision(self, status: HTTPStatus, addresses: Sequence[str], *, with_body: bool) -> None:
+        if status == HTTPStatus.MULTIPLE_CHOICES:
+            links = "".join(f'<li><a href="{html.escape(each)}">{html.escape(each)}</a></li>' for each in addresses)
+            body = f"{_CHOICES}<ul>{links}</ul></main></body></html>\n".encode()
+            self._send_page(status, {"Content-Type": _TYPES[".html"]}, body, with_body=with_body)
+            return
+        headers = {"Content-Type": "text/plain", **({"Location": addresses[0]} if addresses else {})}
         self._send_page(status, headers, _REFUSALS.get(status, b""), with_body=with_body)
 
     def _send_page(self, status: HTTPStatus, headers: dict[str, str], body: bytes, *, with_body: bool) -> None:

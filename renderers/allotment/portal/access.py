@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -68,6 +67,6 @@ def _decode_list(header: str) -> list[str]:
     """Return the texts of a list in a header; empty if the header has no list."""
     try:
         value = json.loads(base64.urlsafe_b64decode(header + "=" * (-len(header) % 4)))
-    except (ValueError, binascii.Error):
+    except (ValueError, RecursionError):  # also binascii.Error
         return []
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []

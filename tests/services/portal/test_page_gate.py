@@ -9,6 +9,7 @@ from http import HTTPStatus
 import pytest
 from tests.portal.test_access import ACCESS
 
+from allotment.portal.access import AccessList
 from allotment.services.portal.page_gate import HEADERS, PageGate
 
 TEAM = base64.urlsafe_b64encode(json.dumps(["platform-team"]).encode()).decode()
@@ -47,9 +48,19 @@ def test_the_declared_readers_pass() -> None:
     assert gate.decide("tenants/kite/index.html", ("00u1mia", None)).status == HTTPStatus.OK
 
 
-def test_a_member_of_one_tenant_is_sent_there() -> None:
+@pytest.mark.parametrize("path", ["tenants", "tenants/index.html"])
+def test_a_visitor_is_sent_to_the_own_pages(path: str) -> None:
     gate = PageGate(is_local=False)
     gate.update(ACCESS)
     gate.open()
-    assert gate.decide("tenants/index.html", ("00u1mia", None)) == (HTTPStatus.FOUND, "/tenants/kite/index.html")
-    assert gate.decide("tenants/index.html", ("stranger", None)).status == HTTPStatus.FORBIDDEN
+    assert gate.decide(path, ("00u1mia", None)) == (HTTPStatus.FOUND, ("/tenants/kite/",))
+    assert gate.decide(path, (None, TEAM)) == (HTTPStatus.FOUND, ("/platform/",))
+    assert gate.decide(path, ("stranger", None)).status == HTTPStatus.FORBIDDEN
+
+
+def test_a_member_of_several_tenants_chooses() -> None:
+    gate = PageGate(is_local=False)
+    mia = frozenset({"mia"})
+    gate.update(AccessList(frozenset(), {"a": mia, "b": mia, "c": frozenset()}, {}))
+    gate.open()
+    assert gate.decide("tenants", ("mia", None)) == (HTTPStatus.MULTIPLE_CHOICES, ("/tenants/a/", "/tenants/b/"))

@@ -6,20 +6,23 @@ from http import HTTPStatus
 from typing import NamedTuple
 
 from allotment.manifests.cluster.portal import GROUPS_HEADER, SUBJECT_HEADER
-from allotment.portal.access import TENANTS, AccessList, read_visitor
+from allotment.portal.access import PLATFORM, TENANTS, AccessList, Visitor, read_visitor
 
 HEADERS = SUBJECT_HEADER, GROUPS_HEADER
-OWN_AREA = f"{TENANTS}/index.html"  # the server sends a member of a single tenant from here to the pages of this tenant
-
-
-_NO_READERS = AccessList(frozenset(), {}, {})
+OWN_AREA = (TENANTS, f"{TENANTS}/index.html")  # the server sends a visitor from here to the visitor's own pages
 
 
 class Decision(NamedTuple):
-    """The status of a request, and the address of a redirect; empty without a redirect. OK means that the page may be read."""
+    """The status of a request, and the address of a redirect or the addresses to choose from.
+
+    OK means that the page may be read.
+    """
 
     status: HTTPStatus
-    location: str = ""
+    addresses: tuple[str, ...] = ()
+
+
+_NO_READERS = AccessList(frozenset(), {}, {})
 
 
 class PageGate:
@@ -49,6 +52,16 @@ class PageGate:
             return Decision(HTTPStatus.OK)
         access_list = self._access_list or _NO_READERS
         visitor = read_visitor(*headers)
-        if path == OWN_AREA and len(own := access_list.list_tenants(visitor)) == 1:
-            return Decision(HTTPStatus.FOUND, f"/{TENANTS}/{own[0]}/index.html")
+        if path in OWN_AREA:
+            return _choose_own_area(access_list, visitor)
         return Decision(HTTPStatus.OK if access_list.may_read(path, visitor) else HTTPStatus.FORBIDDEN)
+
+
+def _choose_own_area(access_list: AccessList, visitor: Visitor) -> Decision:
+    """Return the way to the pages of a visitor's tenants, or to those of the platform."""
+    addresses = tuple(f"/{TENANTS}/{name}/" for name in access_list.list_tenants(visitor))
+    if not addresses and access_list.may_read(PLATFORM, visitor):
+        addresses = (f"/{PLATFORM}/",)
+    if not addresses:
+        return Decision(HTTPStatus.FORBIDDEN)
+    return Decision(HTTPStatus.FOUND if len(addresses) == 1 else HTTPStatus.MULTIPLE_CHOICES, addresses)

@@ -35,7 +35,8 @@ FindPublishState = Callable[[StatusView], PublishState]
 class SiteInputs(NamedTuple):
     """The inputs that the pages of all tenants share at one time. `view` has the reports of the clusters, but no tenants.
 
-    `names` are the tenants that can have pages. `record` is the retention record of the last publish. `stale_clusters` are the clusters with a possibly outdated report.
+    `names` are the tenants that can have pages. `record` is the retention record of the last publish. `stale_clusters` are the
+    clusters with a possibly outdated report.
     """
 
     view: StatusView
@@ -108,7 +109,7 @@ def read_site_inputs(view: StatusView, now: datetime.datetime) -> SiteInputs:
     return SiteInputs(
         view=view,
         platform=platform,
-        catalog_check=check_catalog(source, now.astimezone(month.zone).date()),
+        catalog_check=check_catalog(source, datetime.datetime.fromtimestamp(month.now, month.zone).date()),
         month=month,
         closed=read_closed_months(view.clone, view.declared_commit, platform, month.zone),
         merges=tuple(_read_merges(view.clone.repository, source.commit)),
