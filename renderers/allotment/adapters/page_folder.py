@@ -10,9 +10,7 @@ from pathlib import Path
 from allotment.problems import OperationRefused, quote_value
 
 MARKER = ".allotment-portal"
-_MARKER_TEXT = (
-    b"This folder is written by `allot portal build`, which removes all other files: keep nothing of your own here.\n"
-)
+_MARKER_TEXT = b"`allot portal build` and `allot run --portal` write this folder. They remove all other files: keep nothing of your own here.\n"
 
 
 class PageFolder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -12,12 +13,12 @@ from allotment.portal.site_facts import GpuSpecEntry, SiteFacts
 
 
 class _SpecSummary(NamedTuple):
-    """A GPUSpec with the lowest price and the free units of all clusters."""
+    """A GPUSpec with the lowest price and the free units of all clusters. `price` is per hour; None if no cluster sells it."""
 
     title: str
     gpu_text: str
     gpu_memory: str
-    price: Any
+    price: Decimal | None
     free: int
     total: int
 
@@ -41,7 +42,7 @@ def describe_gpus(gpus: Fraction, model: str) -> str:
 
 
 def describe_offers(site: SiteFacts) -> dict[str, Any]:
-    """Return the offers for the forms. Money and GPUs are exact decimal texts, and sizes are in bytes."""
+    """Return the offers for the forms. Money is exact decimal text, GPUs are fractions, and sizes are in bytes."""
     return {
         "currency": site.currency,
         "clusters": [
