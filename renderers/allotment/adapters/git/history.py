@@ -10,6 +10,7 @@ from allotment.adapters.git.commands import READ_SETTINGS
 from allotment.adapters.git.repository import Repository
 
 MAX_COMMITS = 1000  # results of a search
+_TIME = re.compile(r"[0-9]{1,20}")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 MAX_TIME = 253_370_764_800  # the start of the year 9999, because a pushed commit can have any date
 _MAX_PATHS = 1000  # paths of a search, because the length of a command line is limited
@@ -86,7 +87,7 @@ def list_first_parents(repository: Repository, commit: str, folders: Iterable[st
 
 
 def _parse_time(text: str) -> int:
-    return min(int(text), MAX_TIME) if re.fullmatch("[0-9]{1,20}", text) else 0
+    return min(int(text), MAX_TIME) if _TIME.fullmatch(text) else 0
 
 
 def _parse_files(words: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
