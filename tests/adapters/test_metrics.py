@@ -7,7 +7,14 @@ import re
 from prometheus_client import CollectorRegistry
 from tests.conftest import PROJECT
 
-from allotment.adapters.metrics import CommentMetrics, Metrics, ReportMetrics, WebhookMetrics, metrics_text
+from allotment.adapters.metrics import (
+    CommentMetrics,
+    Metrics,
+    PortalMetrics,
+    ReportMetrics,
+    WebhookMetrics,
+    metrics_text,
+)
 from allotment.adapters.ssh_metrics import SshMetrics
 from allotment.services.publish.publish_loop import PUBLISH_REASONS
 
@@ -20,6 +27,7 @@ def test_every_metric_is_documented() -> None:
     Metrics(registry)
     ReportMetrics("eu-1", registry)
     CommentMetrics(registry)
+    PortalMetrics(registry)
     SshMetrics(registry)
     metric_names = {
         f"{metric.name}_total" if metric.type == "counter" else metric.name for metric in registry.collect()
