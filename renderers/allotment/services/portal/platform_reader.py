@@ -21,7 +21,6 @@ from allotment.observed.retention import RetainedTenant, RetentionRecord
 from allotment.observed.status import ClusterStatus, Instance
 from allotment.observed.tenant_rows import build_tenant_rows
 from allotment.portal.change_history import Merge
-from allotment.portal.inert_text import is_file_name
 from allotment.portal.platform_area import (
     AddOnVersion,
     BudgetUse,
@@ -38,7 +37,7 @@ from allotment.portal.platform_area import (
 from allotment.portal.provider_area import CapacityNow
 from allotment.portal.site_facts import ClusterEntry
 from allotment.portal.tenant_pages import tenant_folder
-from allotment.services.portal.resource_reader import name_pages
+from allotment.services.portal.resource_reader import assign_pages
 
 _COMMIT_LENGTH = 12  # digits of the hash of an add-on's manifests
 _NO_BUDGET = BudgetUse(None, None)
@@ -118,13 +117,8 @@ def describe_budget(month: TenantMonth | None) -> BudgetUse:
 def _list_instances(inputs: PlatformInputs) -> Iterator[_InstanceStatus]:
     """Yield the instances of all tenants. The pages have the names that the pages of tenants have."""
     for tenant, statuses in inputs.statuses.items():
-        chosen = [
-            status
-            for status in statuses
-            if status.resource.kind == INSTANCE.word and is_file_name(status.resource.name)
-        ]
-        for status, page in zip(chosen, name_pages(chosen), strict=True):
-            path = f"{tenant_folder(tenant)}/instances/{page}.html" if tenant in inputs.facts else ""
+        for status, page in assign_pages(statuses, INSTANCE):
+            path = f"{tenant_folder(tenant)}/instances/{page}.html" if page and tenant in inputs.facts else ""
             yield _InstanceStatus(InstanceRef(tenant, status.resource.name, path), status)
 
 

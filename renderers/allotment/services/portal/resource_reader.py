@@ -92,8 +92,8 @@ class _ResourceReader:
     def list_instances(self) -> Iterator[InstanceDetail]:
         """Yield the instances."""
         chosen = self._choose(INSTANCE)
-        rows = build_instance_rows(chosen, {self._tenant: self._facts}, self._inputs.offers)
-        for row, status, page in zip(rows, chosen, name_pages(chosen), strict=True):
+        rows = build_instance_rows([status for status, _ in chosen], {self._tenant: self._facts}, self._inputs.offers)
+        for row, (status, page) in zip(rows, chosen, strict=True):
             observed = status.observed if isinstance(status.observed, Instance) else Instance(row.name, "", "", "")
             yield InstanceDetail(
                 row=row._replace(message=self._hide(row.message)),
@@ -113,8 +113,8 @@ class _ResourceReader:
     def list_storages(self, snapshots: Sequence[SnapshotDetail]) -> Iterator[StorageDetail]:
         """Yield the storages, each with its snapshots."""
         chosen = self._choose(STORAGE)
-        rows = build_storage_rows(chosen, {self._tenant: self._facts}, self._inputs.offers)
-        for row, status, page in zip(rows, chosen, name_pages(chosen), strict=True):
+        rows = build_storage_rows([status for status, _ in chosen], {self._tenant: self._facts}, self._inputs.offers)
+        for row, (status, page) in zip(rows, chosen, strict=True):
             yield StorageDetail(
                 row=row._replace(message=self._hide(row.message)),
                 page=page,
@@ -128,7 +128,7 @@ class _ResourceReader:
     def list_snapshots(self) -> Iterator[SnapshotDetail]:
         """Yield the snapshots."""
         storages = {snapshot.name: snapshot.storage for snapshot in self._facts.snapshots}
-        for status in self._choose(SNAPSHOT):
+        for status, _ in self._choose(SNAPSHOT):
             observed = status.observed if isinstance(status.observed, Snapshot) else None
             name = status.resource.name
             yield SnapshotDetail(
@@ -140,12 +140,12 @@ class _ResourceReader:
                 created_at=observed.creation_time if observed is not None else "",
             )
 
-    def _choose(self, kind: ResourceKind) -> list[ResourceStatus]:
-        """Return the resources of a kind that the pages show: at most MAX_RESOURCES, declared resources first."""
-        chosen = [status for status in self.statuses if status.resource.kind == kind.word]
-        self.omitted += max(0, len(chosen) - MAX_RESOURCES)
-        selection = sorted(chosen, key=lambda status: not status.resource.blob)[:MAX_RESOURCES]
-        return sorted(selection, key=lambda status: (status.resource.name, not status.resource.blob))
+    def _choose(self, kind: ResourceKind) -> list[tuple[ResourceStatus, str]]:
+        """Return the resources of a kind that have a page, each with the name of its page."""
+        assigned = assign_pages(self.statuses, kind)
+        chosen = [(status, page) for status, page in assigned if page]
+        self.omitted += len(assigned) - len(chosen)
+        return chosen
 
     def _find_text(self, kind: type[GPUInstance] | type[GPUStorage], status: ResourceStatus) -> str:
         """Return the file of a declared resource; empty if it is not declared for this cluster, or is invalid."""
@@ -184,13 +184,21 @@ class _ResourceReader:
         return draw_availability(measure_availability(steps, state, starts, month.now, month.zone)) if starts else None
 
 
-def name_pages(statuses: Iterable[ResourceStatus]) -> Iterator[str]:
-    """Yield the name of each resource's page. If several clusters have a name, the later pages have a number, too."""
+def assign_pages(statuses: Iterable[ResourceStatus], kind: ResourceKind) -> list[tuple[ResourceStatus, str]]:
+    """Return the resources of a kind of a tenant, each with the name of its page.
+
+    The pages are for at most MAX_RESOURCES, declared resources first. The remaining resources have no page: their name is empty.
+    If several clusters have a name, the later pages have a number, too.
+    """
+    chosen = [status for status in statuses if status.resource.kind == kind.word and is_file_name(status.resource.name)]
+    chosen.sort(key=lambda status: not status.resource.blob)
     counts: dict[str, int] = defaultdict(int)
-    for status in statuses:
+    assigned = []
+    for status in sorted(chosen[:MAX_RESOURCES], key=lambda status: (status.resource.name, not status.resource.blob)):
         name = status.resource.name
         counts[name] += 1
-        yield name if counts[name] == 1 else f"{name}--{counts[name]}"
+        assigned.append((status, name if counts[name] == 1 else f"{name}--{counts[name]}"))
+    return assigned + [(status, "") for status in chosen[MAX_RESOURCES:]]
 
 
 def _find_meaning(reason: str) -> str:
