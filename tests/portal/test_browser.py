@@ -187,7 +187,8 @@ def fill(visit: Visit, values: dict[str, Any]) -> None:
 def read_result(visit: Visit) -> tuple[str, str, str]:
     """Return the path, the file and the command of a form."""
     assert visit.page.locator("#result").is_visible(), visit.page.inner_text("#problems")
-    return tuple(visit.page.inner_text(f"#{name}") for name in ("path", "yaml", "command"))  # type: ignore[return-value]
+    page = visit.page
+    return page.inner_text("#path"), page.inner_text("#yaml"), page.inner_text("#command")
 
 
 def run_command(allot: Allot, place: Place, tmp_path: Path, command: str, path: str) -> str:
