@@ -243,6 +243,31 @@ def test_an_upload_that_the_server_deletes_late_is_sent_again(
     assert progress.copied_files == 1
 
 
+def test_an_upload_starts_again_if_the_server_deletes_its_part_before_the_rest_is_sent(
+    port: int, volume: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, data = tmp_path / "a.bin", os.urandom(40 * MEBI)
+    source.write_bytes(data)
+    write_file, starts = FileServer.write_file, list[int]()
+
+    def delete_and_write_file(
+        server: FileServer, path: str, pieces: Iterable[bytes], length: int, start: int = 0
+    ) -> None:
+        starts.append(start)
+        if len(starts) == 2:
+            (volume / path.lstrip("/")).unlink()
+        write_file(server, path, pieces, length, start)
+
+    monkeypatch.setattr(FileServer, "write_file", delete_and_write_file)
+    with cutting(port, 30 * MEBI) as cutter:
+        progress = send(cutter.port, source, "/a.bin")
+        assert cutter.cut
+    assert len(starts) == 3
+    assert (starts[0], starts[1] > 0, starts[2]) == (0, True, 0)
+    assert content(volume) == {"a.bin": data}
+    assert progress.copied_files == 1
+
+
 def interrupt_upload(port: int, limit: int, source: Path, volume: Path) -> Path:
     """Upload a file over a connection that is cut after some bytes, and return the only file of the volume: the part."""
     with cutting(port, limit) as cutter, pytest.MonkeyPatch.context() as patch, pytest.raises(TransferError):

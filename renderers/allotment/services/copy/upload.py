@@ -165,11 +165,20 @@ def _send(server: FileServer, copy: FileCopy, temporary: str, progress: Progress
             if start > last_start:
                 retries.reset()
             last_start = max(last_start, start)
-            pieces = _read_exactly(copy, start, position)
-            server.write_file(temporary, pieces, copy.size - start, start)
+            _write_rest(server, copy, temporary, start, position)
             return
         except TransferError as error:
             retries.pause(error)
+
+
+def _write_rest(server: FileServer, copy: FileCopy, temporary: str, start: int, position: FilePosition) -> None:
+    """Send a file from a position on. Raises _PartLost if the file server has deleted the part before this position."""
+    try:
+        server.write_file(temporary, _read_exactly(copy, start, position), copy.size - start, start)
+    except TransferError as error:
+        if start and error.status == HTTPStatus.NOT_FOUND:
+            raise _PartLost(str(error)) from None
+        raise
 
 
 def _find_start(server: FileServer, copy: FileCopy, temporary: str) -> int:
