@@ -12,18 +12,20 @@ from tests.portal.sample_site import create_place
 from tests.published import Place
 
 from allotment.billing.declared_costs import TenantMonth
+from allotment.diagnosis.repository import BranchState, ClusterBranches
 from allotment.diff.month_forecast import MonthForecast
 from allotment.observed.publish_state import PublishState
 from allotment.observed.retention import RetainedTenant, RetentionRecord
 from allotment.observed.status import ClusterStatus, Stock
 from allotment.portal.change_history import Merge, describe_merge
 from allotment.portal.page_renderer import Page
-from allotment.portal.platform_area import BudgetUse, InstanceRef, NodeEntry, PlatformArea, PublishSummary
+from allotment.portal.platform_area import BudgetUse, Finding, InstanceRef, NodeEntry, PlatformArea, PublishSummary
 from allotment.portal.platform_pages import build_platform_pages
 from allotment.rules.spending import TenantSpending
 from allotment.services.portal.platform_reader import (
     PlatformInputs,
     describe_budget,
+    list_findings,
     read_platform_area,
     summarize_publish,
 )
@@ -69,6 +71,7 @@ def inputs(sample: Sample) -> PlatformInputs:
         record=RetentionRecord("c1", retained, ("us-1",), 3),
         merges=describe_merges(3),
         budgets={"solo-ada": BudgetUse(Decimal(200), 81)},
+        findings=describe_findings(),
     )
 
 
@@ -89,6 +92,40 @@ def build(sample: Sample, area: PlatformArea) -> dict[str, Page]:
         assert len(page.content) < MAX_PAGE, path
         assert page.content.count(b"<h1>") == 1, path
     return pages
+
+
+def describe_findings() -> list[Finding]:
+    """Return the findings about a retained tenant, a silent cluster and a platform without keys."""
+    branches = BranchState(
+        unpublished=1,
+        status_error="",
+        clusters=(ClusterBranches("eu-1", published=True, error="", silent=True, age="5h", has_key=False),),
+        retained=(RetainedTenant("gone-tenant", "gate", SINCE),),
+    )
+    return list_findings(branches, has_publisher_key=False)
+
+
+def test_the_findings_have_errors_first_and_no_ages() -> None:
+    findings = describe_findings()
+    assert [(finding.severity, finding.subject) for finding in findings] == [
+        ("error", "status/eu-1"),
+        ("warning", "rendered branches"),
+        ("warning", "spec.publisher.publicKey"),
+        ("warning", "spec.reporter.publicKey"),
+    ]
+    assert findings[0].message == "is silent"
+    assert findings[0].advice.startswith("run allot run --report eu-1")
+
+
+def test_the_overview_lists_the_findings(sample: Sample, area: PlatformArea) -> None:
+    text = read_text(build(sample, area)["platform/index.html"])
+    assert "status/eu-1 error is silent run allot run --report eu-1" in text
+    assert "rendered branches warning 1 change is merged and not published" in text
+    none = read_text(build(sample, area._replace(findings=()))["platform/index.html"])
+    assert "There are no findings." in none
+    finding = Finding("error", "x" * 100_000, "<script>y" * 10_000, "z" * 100_000)
+    many = read_text(build(sample, area._replace(findings=(finding,) * 35))["platform/index.html"])
+    assert "and 5 more" in many
 
 
 def test_the_pages_are_linked_with_each_other(pages: dict[str, Page]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -31,18 +31,32 @@ class ClusterBranches(NamedTuple):
     has_key: bool
 
 
+class BranchState(NamedTuple):
+    """The state of the rendered branches and the status branches.
+
+    - `unpublished` is the number of merged changes and removals that aren't published. If this number is unknown,
+      `status_error` is the reason.
+    - `lag` says how far publishing lags behind the merged commits. If publishing has stopped, `stopped` is the reason.
+    - `retained` are the tenants that stay at their last published manifests. If the record of these tenants is not
+      valid, `record_trouble` is the reason.
+    """
+
+    unpublished: int
+    status_error: str
+    clusters: tuple[ClusterBranches, ...]
+    lag: str = ""
+    stopped: str = ""
+    retained: tuple[RetainedTenant, ...] = ()
+    record_trouble: str = ""
+
+
 class RepositoryState(NamedTuple):
     """The state of the repository, in Git and in its working tree.
 
     - `errors` and `warnings` are numbers of findings. `placeholders` is the number of warnings about values of the
       sample that nobody has replaced.
     - `missing_files` are the files that CI needs and that do not exist.
-    - `unpublished` is the number of merged changes and removals that aren't published. If this number is unknown,
-      `status_error` is the reason.
-    - `lag` says how far publishing lags behind the merged commits. If publishing has stopped, `stopped` is the reason.
-    - `retained` are the tenants that stay at their last published manifests. If the record of these tenants is not
-      valid, `record_trouble` is the reason.
-    - `clusters` is None if the repository has no commit, or no remote `origin`.
+    - `branches` is None if the repository has no commit, or no remote `origin`.
     """
 
     errors: int
@@ -50,27 +64,30 @@ class RepositoryState(NamedTuple):
     placeholders: int
     missing_files: tuple[str, ...]
     has_publisher_key: bool
-    unpublished: int
-    status_error: str
-    clusters: tuple[ClusterBranches, ...] | None
-    lag: str = ""
-    stopped: str = ""
-    retained: tuple[RetainedTenant, ...] = ()
-    record_trouble: str = ""
+    branches: BranchState | None
 
 
 def diagnose_repository(repository: RepositoryState) -> list[Diagnosis]:
     """Return the diagnoses of a repository, by topic."""
-    diagnoses: list[Diagnosis] = []
-    for topic, check in (
-        ("declarations", _check_declarations),
-        ("ci", _check_ci),
-        ("branches", _check_branches),
-        ("status", _check_status),
-        ("keys", _check_keys),
-    ):
-        diagnoses += (msgspec.structs.replace(each, topic=topic) for each in check(repository))
-    return diagnoses
+    return [
+        *_with_topic("declarations", _check_declarations(repository)),
+        *_with_topic("ci", _check_ci(repository)),
+        *diagnose_branches(repository.branches, repository.has_publisher_key),
+    ]
+
+
+def diagnose_branches(branches: BranchState | None, has_publisher_key: bool) -> list[Diagnosis]:
+    """Return the diagnoses of the branches and of the keys that protect them, by topic."""
+    clusters = branches.clusters if branches is not None else ()
+    return [
+        *_with_topic("branches", _check_branches(branches)),
+        *_with_topic("status", _check_status(clusters)),
+        *_with_topic("keys", _check_keys(clusters, has_publisher_key)),
+    ]
+
+
+def _with_topic(topic: str, diagnoses: Iterable[Diagnosis]) -> Iterator[Diagnosis]:
+    return (msgspec.structs.replace(each, topic=topic) for each in diagnoses)
 
 
 def _check_declarations(repository: RepositoryState) -> Iterator[Diagnosis]:
@@ -101,46 +118,46 @@ def _check_ci(repository: RepositoryState) -> Iterator[Diagnosis]:
     )
 
 
-def _check_branches(repository: RepositoryState) -> Iterator[Diagnosis]:
-    if repository.clusters is None:
+def _check_branches(branches: BranchState | None) -> Iterator[Diagnosis]:
+    if branches is None:
         yield skipped("rendered branches", "this repository has no remote named origin for these branches")
         return
-    if repository.status_error:
-        yield error("rendered branches", escape_unprintable(repository.status_error, 1000), "allot publish --dry-run")
-    if repository.stopped:
+    if branches.status_error:
+        yield error("rendered branches", escape_unprintable(branches.status_error, 1000), "allot publish --dry-run")
+    if branches.stopped:
         yield error(
             "publishing",
-            f"has stopped: {escape_unprintable(repository.lag, 1000)}",
-            escape_unprintable(repository.stopped, 4000),
+            f"has stopped: {escape_unprintable(branches.lag, 1000)}",
+            escape_unprintable(branches.stopped, 4000),
         )
-    elif repository.lag:
+    elif branches.lag:
         yield warning(
             "publishing",
-            escape_unprintable(repository.lag, 1000),
+            escape_unprintable(branches.lag, 1000),
             "allot status shows the cause; allot publish --dry-run shows the next publish",
         )
-    for tenant in repository.retained[:MAX_RETAINED]:
+    for tenant in branches.retained[:MAX_RETAINED]:
         yield warning(
             f"tenant {tenant.tenant}", f"is retained: {escape_unprintable(tenant.words, 1000)}", WAYS_OUT[tenant.reason]
         )
-    if repository.record_trouble:
+    if branches.record_trouble:
         yield warning(
-            "retained tenants", escape_unprintable(repository.record_trouble, 1000), "the next publish replaces it"
+            "retained tenants", escape_unprintable(branches.record_trouble, 1000), "the next publish replaces it"
         )
-    for each in repository.clusters:
+    for each in branches.clusters:
         subject = f"rendered/{each.name}"
         if each.published:
             yield ok(subject, "is published")
-        elif not repository.status_error:
+        elif not branches.status_error:
             yield error(subject, "nothing has been published yet", "run allot publish, or let CI publish")
-    if repository.unpublished:
-        words = f"{pluralize(repository.unpublished, 'change')} {'is' if repository.unpublished == 1 else 'are'} merged and not published"
+    if branches.unpublished:
+        words = f"{pluralize(branches.unpublished, 'change')} {'is' if branches.unpublished == 1 else 'are'} merged and not published"
         advice = "allot status --state merged --state kept --state removing shows the reasons"
         yield warning("rendered branches", words, advice)
 
 
-def _check_status(repository: RepositoryState) -> Iterator[Diagnosis]:
-    for each in repository.clusters or ():
+def _check_status(clusters: Sequence[ClusterBranches]) -> Iterator[Diagnosis]:
+    for each in clusters:
         subject = f"status/{each.name}"
         advice = f"run allot run --report {each.name}, or allot report --cluster {each.name} in the cluster"
         if each.error:
@@ -151,8 +168,8 @@ def _check_status(repository: RepositoryState) -> Iterator[Diagnosis]:
             yield ok(subject, f"is {each.age} old")
 
 
-def _check_keys(repository: RepositoryState) -> Iterator[Diagnosis]:
-    if repository.has_publisher_key:
+def _check_keys(clusters: Sequence[ClusterBranches], has_publisher_key: bool) -> Iterator[Diagnosis]:
+    if has_publisher_key:
         yield ok("spec.publisher.publicKey", "is declared: only commits signed with this key are accepted as published")
     else:
         words = "isn't declared: anyone who can push to rendered/* can change the published manifests"
@@ -161,7 +178,7 @@ def _check_keys(repository: RepositoryState) -> Iterator[Diagnosis]:
             words,
             "declare it in platform/platform.yaml: docs/operate/repository.md of Allotment",
         )
-    without = [each.name for each in repository.clusters or () if not each.has_key]
+    without = [each.name for each in clusters if not each.has_key]
     if without:
         words = f"isn't declared for {', '.join(without)}: anyone who can push to status/* can forge the status and the usage of tenants"
         yield warning(

@@ -24,6 +24,15 @@ class PublishSummary(NamedTuple):
     warnings: int
 
 
+class Finding(NamedTuple):
+    """A fault that `allot doctor` finds. `severity` is `error` or `warning`, and `advice` is the remedy."""
+
+    severity: str
+    subject: str
+    message: str
+    advice: str
+
+
 class RetainedEntry(NamedTuple):
     """A retained tenant. `page` is the path of its overview; empty if the tenant has no pages. `since` is RFC 3339."""
 
@@ -118,13 +127,14 @@ class PlatformTenant(NamedTuple):
 
 
 class PlatformArea(NamedTuple):
-    """The facts of the platform pages.
+    """The facts of the platform pages. `findings` are sorted by severity.
 
     `omitted_retained` counts the retained tenants that the retention record leaves out, and `retained_clusters` are the clusters
     that stay at their last published manifests. `merges` are sorted, the newest first.
     """
 
     publish: PublishSummary
+    findings: tuple[Finding, ...]
     retained: tuple[RetainedEntry, ...]
     omitted_retained: int
     retained_clusters: tuple[str, ...]

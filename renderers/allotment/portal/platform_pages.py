@@ -11,10 +11,11 @@ from allotment.declared.layout import Scope
 from allotment.portal.change_history import Merge
 from allotment.portal.inert_text import shorten_text
 from allotment.portal.page_renderer import Page, render_page
-from allotment.portal.platform_area import InstanceTrouble, NodeEntry, PlatformArea, RetainedEntry, StockEntry
+from allotment.portal.platform_area import Finding, InstanceTrouble, NodeEntry, PlatformArea, RetainedEntry, StockEntry
 from allotment.portal.site_facts import SiteFacts
 
 MAX_ROWS = 100  # of a list on the overview
+MAX_FINDINGS, MAX_ADVICE = 30, 300  # and bytes of the advice of a finding
 MAX_TEXT = 120  # bytes of a text in a row
 MAX_MESSAGE, MAX_REASON = 80, 40  # bytes of them in a row of the overview, which has three lists
 TENANTS_PER_PAGE = 200
@@ -48,6 +49,7 @@ def build_platform_pages(site: SiteFacts, area: PlatformArea) -> Iterator[Page]:
         "platform.html.j2",
         site=site,
         area=area,
+        findings=_cut([_describe_finding(each) for each in area.findings], limit=MAX_FINDINGS),
         retained=_cut([_describe_retained(each) for each in area.retained], area.omitted_retained),
         troubles=_cut([_describe_trouble(each) for each in area.troubles]),
         counts=Counter(trouble.state for trouble in area.troubles).most_common(),
@@ -91,8 +93,8 @@ def _name_history_page(number: int) -> str:
     return f"history-{number + 1}.html" if number else "history.html"
 
 
-def _cut(rows: Sequence[Any], omitted: int = 0) -> _Cut:
-    return _Cut(list(rows[:MAX_ROWS]), omitted + max(0, len(rows) - MAX_ROWS))
+def _cut(rows: Sequence[Any], omitted: int = 0, limit: int = MAX_ROWS) -> _Cut:
+    return _Cut(list(rows[:limit]), omitted + max(0, len(rows) - limit))
 
 
 def _split(rows: Sequence[T], size: int) -> list[Sequence[T]]:
@@ -120,6 +122,15 @@ def _paginate(
     links = [_PageLink(name_page(number), str(number + 1)) for number in range(len(pages))]
     for number, rows in enumerate(pages):
         yield number, links, rows
+
+
+def _describe_finding(finding: Finding) -> Finding:
+    return Finding(
+        finding.severity,
+        shorten_text(finding.subject, MAX_TEXT),
+        shorten_text(finding.message, MAX_ADVICE),
+        shorten_text(finding.advice, MAX_ADVICE),
+    )
 
 
 def _describe_retained(entry: RetainedEntry) -> RetainedEntry:

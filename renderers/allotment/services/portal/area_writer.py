@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.page_folder import PageFolder
 from allotment.billing.batch_totals import BatchSummary, summarize_batch
 from allotment.declared.tenant_facts import TenantFacts
+from allotment.observed.publish_state import PublishState
 from allotment.observed.resource_status import ResourceStatus
 from allotment.portal.page_renderer import Page
-from allotment.portal.platform_area import BudgetUse, PublishSummary
+from allotment.portal.platform_area import BudgetUse
 from allotment.portal.platform_pages import build_platform_pages
 from allotment.portal.provider_pages import build_provider_pages
 from allotment.portal.site_facts import SiteFacts
 from allotment.services.billing.bill_reader import compute_bill
 from allotment.services.billing.usage_reader import UsageReader
-from allotment.services.portal.platform_reader import PlatformInputs, read_platform_area
+from allotment.services.portal.platform_reader import PlatformInputs, list_findings, read_platform_area
 from allotment.services.portal.provider_reader import combine, read_capacities
 from allotment.services.portal.site_inputs import SiteInputs
+from allotment.services.status_view.repository_facts import count_unpublished, describe_branches
 
 
 class WrittenPages(NamedTuple):
@@ -50,10 +53,13 @@ class AreaWriter:
         facts: Mapping[str, TenantFacts],
         statuses: Mapping[str, Sequence[ResourceStatus]],
         budgets: Mapping[str, BudgetUse],
-        publish: PublishSummary,
+        state: PublishState,
+        now: datetime.datetime,
     ) -> WrittenPages:
         """Write the pages of the platform. The facts, statuses and budgets are those of all tenants."""
         inputs = self._inputs
+        unpublished = count_unpublished(row for rows in statuses.values() for row in rows)
+        branches = describe_branches(inputs.view, state, unpublished, now)
         area = read_platform_area(
             PlatformInputs(
                 catalog=inputs.catalog_check.catalog,
@@ -65,8 +71,9 @@ class AreaWriter:
                 record=inputs.record,
                 merges=inputs.merges,
                 budgets=budgets,
+                findings=list_findings(branches, inputs.platform.spec.publisher is not None),
             ),
-            publish,
+            inputs.summarize_publish(state),
         )
         return write_pages(self._folder, build_platform_pages(self._site, area))
 

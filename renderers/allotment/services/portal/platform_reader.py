@@ -13,6 +13,8 @@ from allotment.declared.kinds.add_on import AddOn
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.declared.tenant_resources import INSTANCE
+from allotment.diagnosis import sort_by_severity
+from allotment.diagnosis.repository import BranchState, diagnose_branches
 from allotment.observed.offer_rows import build_stock_offers
 from allotment.observed.publish_state import PublishState, format_headline
 from allotment.observed.resource_rows import read_offers
@@ -24,6 +26,7 @@ from allotment.portal.change_history import Merge
 from allotment.portal.platform_area import (
     AddOnVersion,
     BudgetUse,
+    Finding,
     InstanceRef,
     InstanceTrouble,
     NodeEntry,
@@ -48,7 +51,8 @@ class PlatformInputs(NamedTuple):
     """The inputs of the platform pages.
 
     `facts` and `statuses` are those of all tenants. `reports` are the reported statuses of clusters, and `capacities` their nodes.
-    `record` is the retention record of the last publish; None if there is none. `budgets` may lack tenants.
+    `record` is the retention record of the last publish; None if there is none. `budgets` may lack tenants. `findings` are those
+    of the branches and of the keys that protect them.
     """
 
     catalog: Catalog
@@ -60,6 +64,7 @@ class PlatformInputs(NamedTuple):
     record: RetentionRecord | None
     merges: Sequence[Merge]
     budgets: Mapping[str, BudgetUse]
+    findings: Sequence[Finding] = ()
 
 
 class _InstanceStatus(NamedTuple):
@@ -75,6 +80,7 @@ def read_platform_area(inputs: PlatformInputs, publish: PublishSummary) -> Platf
     offers = read_offers(inputs.catalog)
     return PlatformArea(
         publish=publish,
+        findings=tuple(inputs.findings),
         retained=tuple(
             _describe_retained(each, inputs.facts)
             for each in sorted(record.tenants if record is not None else (), key=lambda each: each.tenant)
@@ -102,6 +108,20 @@ def summarize_publish(state: PublishState, branch: str, *, errors: int, warnings
         headline = f"{branch} is published." if state.commit else state.message or "Nothing is published yet."
     stopped = state.message or state.summary or state.reason
     return PublishSummary(headline, stopped if state.stopped else "", errors, warnings)
+
+
+def list_findings(branches: BranchState, has_publisher_key: bool) -> list[Finding]:
+    """Return the findings of `allot doctor` about the branches and the keys, errors first.
+
+    The retained tenants have a list of their own. The findings have no ages, so that they stay the same while nothing changes.
+    """
+    clusters = tuple(cluster._replace(age="") for cluster in branches.clusters)
+    diagnoses = diagnose_branches(branches._replace(clusters=clusters, retained=()), has_publisher_key)
+    return [
+        Finding(each.severity, each.subject, each.message, each.advice)
+        for each in sort_by_severity(diagnoses)
+        if each.severity in ("error", "warning")
+    ]
 
 
 def describe_budget(month: TenantMonth | None) -> BudgetUse:

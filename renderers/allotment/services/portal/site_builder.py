@@ -193,7 +193,7 @@ class SiteBuilder:
         self._statuses = {name: self._statuses[name] for name in inputs.names if name in self._statuses}
         shared = [write_pages(self._folder, [*list_assets(), *build_public_pages(site)])]
         if self._tenant is None:
-            shared += self._write_areas(inputs, site, results, is_complete=len(written) == len(inputs.names))
+            shared += self._write_areas(inputs, site, results, now, is_complete=len(written) == len(inputs.names))
         paths = frozenset[str]().union(
             *(pages.paths for pages in shared),
             self._provider_paths,
@@ -214,13 +214,19 @@ class SiteBuilder:
         )
 
     def _write_areas(
-        self, inputs: SiteInputs, site: SiteFacts, results: Mapping[str, _TenantResult], *, is_complete: bool
+        self,
+        inputs: SiteInputs,
+        site: SiteFacts,
+        results: Mapping[str, _TenantResult],
+        now: datetime.datetime,
+        *,
+        is_complete: bool,
     ) -> Iterator[WrittenPages]:
         """Write the pages of the platform, and after all tenants were rendered also those of the provider."""
         areas = AreaWriter(self._folder, inputs, site)
         budgets = {name: result.budget for name, result in self._results.items()}
-        publish = inputs.describe_publish(self._find_publish_state)
-        yield areas.write_platform(self._facts, self._statuses, budgets, publish)
+        state = inputs.find_publish_state(self._find_publish_state)
+        yield areas.write_platform(self._facts, self._statuses, budgets, state, now)
         summaries = [result.summary for result in results.values() if result.summary is not None]
         if is_complete:
             pages = areas.write_provider(summaries)

@@ -72,14 +72,10 @@ class SiteInputs(NamedTuple):
         owners = {owner for path in paths for owner in (tenant_of(path), usage_owner(path)) if owner}
         return sorted(owners - set(self.view.tenants))
 
-    def describe_publish(self, find_state: FindPublishState | None) -> PublishSummary:
+    def find_publish_state(self, find_state: FindPublishState | None) -> PublishState:
         """Return the state of publishing. Without `find_state`, it only counts the commits that are not published."""
-        problems = [problem for problem in self.catalog_check.problems if not problem.warning]
-        warnings = len(self.catalog_check.problems) - len(problems)
-        state = find_state(self.view) if find_state is not None else self._count_unpublished()
-        return summarize_publish(state, self.platform.spec.git.branch, errors=len(problems), warnings=warnings)
-
-    def _count_unpublished(self) -> PublishState:
+        if find_state is not None:
+            return find_state(self.view)
         published, declared = self.view.published_release, self.view.declared_commit.source.commit
         if published.source is None:
             reason: PublishReason = "never" if published.never_published else "unproven"
@@ -87,6 +83,12 @@ class SiteInputs(NamedTuple):
         commit = published.source.commit
         ahead = self.view.clone.repository.count_between(commit, declared)
         return PublishState(commit, ahead, "pending" if ahead else "", retained_tenants=self.retained)
+
+    def summarize_publish(self, state: PublishState) -> PublishSummary:
+        """Return the summary of a publish state and of the problems of the catalog."""
+        errors = sum(not problem.warning for problem in self.catalog_check.problems)
+        warnings = len(self.catalog_check.problems) - errors
+        return summarize_publish(state, self.platform.spec.git.branch, errors=errors, warnings=warnings)
 
     @property
     def published_key(self) -> Hashable:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from allotment.adapters.folder_source import FolderSource, is_regular
 from allotment.adapters.git.repository import Repository as Git
 from allotment.declared.forges import FORGES
 from allotment.declared.kinds.platform import Platform
-from allotment.diagnosis.repository import ClusterBranches, RepositoryState
-from allotment.observed.publish_state import format_headline
+from allotment.diagnosis.repository import BranchState, ClusterBranches, RepositoryState
+from allotment.observed.publish_state import PublishState, format_headline
+from allotment.observed.resource_status import ResourceStatus
 from allotment.problems import OperationRefused
 from allotment.reports.status_tables import format_age, is_stale
 from allotment.rules import placeholders
@@ -23,13 +24,17 @@ from allotment.starter.program import PROGRAM_LOCK, REQUIREMENTS_LOCK
 
 
 def collect_repository_facts(root: Path, repository_check: RepositoryCheck, check: PublishCheck) -> RepositoryState:
-    """Return the facts of a checked repository. Without a commit or a remote, return only the facts of its files.
+    """Return the facts of a checked repository. Without a commit or a remote, return no facts of branches.
 
     `check` finds out the state of publishing.
     """
+    try:
+        clone = Clone(root) if Git(root).has_commits() else None
+    except OperationRefused:  # the folder is not in a Git repository
+        clone = None
     platform = repository_check.catalog.platform.get_singleton(Platform)
     workflow = FORGES[platform.model.spec.git.forge].workflow if platform else None
-    facts = RepositoryState(
+    return RepositoryState(
         errors=len(repository_check.errors),
         warnings=len(repository_check.problems) - len(repository_check.errors),
         placeholders=sum(
@@ -37,15 +42,27 @@ def collect_repository_facts(root: Path, repository_check: RepositoryCheck, chec
         ),
         missing_files=tuple(_find_missing_files(root, workflow) if workflow else ()),
         has_publisher_key=bool(platform and platform.model.spec.publisher),
-        unpublished=0,
-        status_error="",
-        clusters=None,
+        branches=_read_branches(StatusView(clone), check) if clone is not None and clone.has_origin else None,
     )
-    try:
-        clone = Clone(root) if Git(root).has_commits() else None
-    except OperationRefused:  # the folder is not in a Git repository
-        clone = None
-    return _with_branch_facts(StatusView(clone), facts, check) if clone is not None and clone.has_origin else facts
+
+
+def describe_branches(view: StatusView, state: PublishState, unpublished: int, now: datetime.datetime) -> BranchState:
+    """Return the state of the branches at a time. `unpublished` is the number of merged changes that aren't published."""
+    published = view.published_release
+    return BranchState(
+        unpublished=unpublished if published.source else 0,
+        status_error="" if published.source or published.never_published else published.trouble,
+        lag=format_headline(state, view.declared_commit.branch or "HEAD") if published.source else "",
+        stopped=state.message if published.source and (state.stopped or state.reason == "unknown") else "",
+        retained=tuple(tenant for _, tenant in sorted(state.retained_tenants.items())),
+        record_trouble=state.record_trouble,
+        clusters=tuple(_describe_cluster(view, name, now) for name in sorted(view.reporter_keys)),
+    )
+
+
+def count_unpublished(rows: Iterable[ResourceStatus]) -> int:
+    """Return the number of resources with a merged change that isn't published."""
+    return sum(row.stage.state in ("merged", "kept") for row in rows)
 
 
 def _find_missing_files(root: Path, workflow: str) -> Iterator[str]:
@@ -65,22 +82,12 @@ def _find_missing_files(root: Path, workflow: str) -> Iterator[str]:
     yield from (path for path in (REQUIREMENTS_LOCK, PROGRAM_LOCK) if path in text and not is_regular(root, path))
 
 
-def _with_branch_facts(view: StatusView, facts: RepositoryState, check: PublishCheck) -> RepositoryState:
-    published, state = view.published_release, check.find_state(view)
-    behind = sum(row.stage.state in ("merged", "kept") for row in view.rows) if published.source else 0
-    return facts._replace(
-        unpublished=behind,
-        status_error="" if published.source or published.never_published else published.trouble,
-        lag=format_headline(state, view.declared_commit.branch or "HEAD") if published.source else "",
-        stopped=state.message if published.source and (state.stopped or state.reason == "unknown") else "",
-        retained=tuple(tenant for _, tenant in sorted(state.retained_tenants.items())),
-        record_trouble=state.record_trouble,
-        clusters=tuple(_describe_branches(view, name) for name in sorted(view.reporter_keys)),
-    )
+def _read_branches(view: StatusView, check: PublishCheck) -> BranchState:
+    unpublished = count_unpublished(view.rows) if view.published_release.source else 0
+    return describe_branches(view, check.find_state(view), unpublished, datetime.datetime.now(datetime.UTC))
 
 
-def _describe_branches(view: StatusView, name: str) -> ClusterBranches:
-    now = datetime.datetime.now(datetime.UTC)
+def _describe_cluster(view: StatusView, name: str, now: datetime.datetime) -> ClusterBranches:
     status = next(
         (cluster_status for cluster_status in view.reported_status.clusters if cluster_status.cluster == name), None
     )
