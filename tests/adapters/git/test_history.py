@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.published import git
 
-from allotment.adapters.git.history import MAX_TIME, CommitRecord, list_first_parents
+from allotment.adapters.git.history import MAX_TIME, CommitRecord, is_on_first_parents, list_first_parents
 from allotment.adapters.git.repository import Repository
 from allotment.billing.periods import format_moment
 
@@ -59,6 +59,25 @@ def test_a_merge_has_the_files_of_its_branch(root: Path) -> None:
 def test_the_newest_commits_come_first_up_to_a_limit(root: Path) -> None:
     commits = [commit(root, f"Change {number}", tenants__a=str(number)) for number in range(5)]
     assert [record.commit for record in listed(root, 3)] == commits[:1:-1]
+
+
+def test_a_commit_and_its_ancestors_are_left_out(root: Path) -> None:
+    commits = [commit(root, f"Change {number}", tenants__a=str(number)) for number in range(4)]
+    records = list_first_parents(Repository(root), "main", ["tenants"], 100, since=commits[1])
+    assert [record.commit for record in records] == [commits[3], commits[2]]
+    assert list_first_parents(Repository(root), "main", ["tenants"], 100, since=commits[3]) == []
+
+
+def test_the_line_of_first_parents(root: Path) -> None:
+    repository = Repository(root)
+    first, second = commit(root, "First", tenants__a="1"), commit(root, "Second", tenants__a="2")
+    git(root, "checkout", "-q", "-b", "topic", first)
+    topic = commit(root, "Topic", tenants__b="1")
+    git(root, "merge", "-q", "--no-ff", "-m", "Merge main", "main")
+    merge = git(root, "rev-parse", "HEAD")
+    on_line = {commit for commit in (first, second, topic, merge) if is_on_first_parents(repository, commit, merge)}
+    assert on_line == {first, topic, merge}
+    assert not is_on_first_parents(repository, merge, second)
 
 
 def test_odd_paths_and_subjects_are_not_confused(root: Path) -> None:

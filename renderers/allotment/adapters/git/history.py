@@ -66,16 +66,22 @@ class CommitRecord(NamedTuple):
     files: tuple[tuple[str, str], ...]
 
 
-def list_first_parents(repository: Repository, commit: str, folders: Iterable[str], most: int) -> list[CommitRecord]:
+def list_first_parents(
+    repository: Repository, commit: str, folders: Iterable[str], most: int, since: str = ""
+) -> list[CommitRecord]:
     """Return the newest commits on the line of first parents that changed files in `folders`, the newest first.
 
-    On a branch with merges, each of them is a merge, or a commit that somebody pushed to the branch.
+    On a branch with merges, each of them is a merge, or a commit that somebody pushed to the branch. `since` is a commit; the
+    result leaves out this commit and its ancestors.
     """
     paths = list(folders)
+    commits = (commit, f"^{since}") if since else (commit,)
     options = ("--first-parent", "--diff-merges=first-parent", "--no-renames", "--no-show-signature", "-z")
     limit = f"--max-count={most}"
-    about = _run_log(repository, *options, "--no-patch", limit, "--format=%H%x00%ct%x00%an%x00%s", commit, "--", *paths)
-    changed = _run_log(repository, *options, "--name-status", limit, "--format=%H", commit, "--", *paths)
+    about = _run_log(
+        repository, *options, "--no-patch", limit, "--format=%H%x00%ct%x00%an%x00%s", *commits, "--", *paths
+    )
+    changed = _run_log(repository, *options, "--name-status", limit, "--format=%H", *commits, "--", *paths)
     files = _parse_files(changed.split("\0"))
     fields = about.split("\0")
     return [
@@ -84,6 +90,17 @@ def list_first_parents(repository: Repository, commit: str, folders: Iterable[st
         )
         for at in range(0, len(fields) - 3, 4)
     ]
+
+
+def is_on_first_parents(repository: Repository, commit: str, descendant: str) -> bool:
+    """Return whether a commit is on the line of first parents of another commit."""
+    if commit == descendant:
+        return True
+    ended = repository.git.run(
+        "rev-list", "--first-parent", "--parents", descendant, f"^{commit}", settings=READ_SETTINGS
+    )
+    lines = ended.stdout.decode("ascii").splitlines()
+    return bool(lines) and lines[-1].split()[1:2] == [commit]
 
 
 def _parse_time(text: str) -> int:

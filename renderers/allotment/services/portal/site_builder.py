@@ -29,6 +29,7 @@ from allotment.services.check.tenant_error import build_rejection
 from allotment.services.check.workers import run_batches
 from allotment.services.portal.area_writer import AreaWriter, WrittenPages, write_pages
 from allotment.services.portal.invoice_reader import InvoiceReader
+from allotment.services.portal.merge_history import MergeHistory
 from allotment.services.portal.open_pull_requests import OpenPullRequests
 from allotment.services.portal.platform_reader import describe_budget
 from allotment.services.portal.resource_reader import ResourceInputs
@@ -148,6 +149,7 @@ class SiteBuilder:
         self._tenant, self._open_facts, self._processes = tenant, open_facts, processes
         self._find_publish_state, self._pull_requests = find_publish_state, pull_requests
         self._update_readers = update_readers
+        self._history = MergeHistory(clone.repository)
         self._hashes: dict[str, str] = {}
         self._facts: dict[str, TenantFacts] = {}
         self._keys: dict[str, Hashable] = {}
@@ -174,7 +176,7 @@ class SiteBuilder:
 
         Raises OperationRefused if a remote doesn't answer, or if there is no such tenant.
         """
-        inputs = read_site_inputs(StatusView(self._clone, selection=()), now)
+        inputs = read_site_inputs(StatusView(self._clone, selection=()), self._history, now)
         if self._tenant is not None and self._tenant not in inputs.names:
             hint = suggest_name(self._tenant, inputs.names)
             raise OperationRefused(f"no tenant is named {quote_value(self._tenant)}{hint}")

@@ -6,15 +6,13 @@ import datetime
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from allotment.adapters.git.history import list_first_parents
-from allotment.adapters.git.repository import Repository
 from allotment.branches.status_branches import tenant_of, tenant_path, usage_owner, usage_path
 from allotment.declared.kinds.platform import Platform
-from allotment.declared.layout import ROOTS, Scope
+from allotment.declared.layout import Scope
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.observed.publish_state import PublishReason, PublishState
 from allotment.observed.retention import RetainedTenant, RetentionRecord
-from allotment.portal.change_history import Merge, describe_merge
+from allotment.portal.change_history import Merge
 from allotment.portal.inert_text import is_file_name
 from allotment.portal.platform_area import PublishSummary
 from allotment.portal.tenant_area import PullRequestEntry, ReservedOffer
@@ -24,11 +22,11 @@ from allotment.services.billing.month_forecasts import CurrentMonth, find_curren
 from allotment.services.check.catalog_check import CatalogCheck, check_catalog
 from allotment.services.platform_settings import read_platform
 from allotment.services.portal.invoice_reader import ClosedMonths, read_closed_months
+from allotment.services.portal.merge_history import MergeHistory
 from allotment.services.portal.platform_reader import summarize_publish
 from allotment.services.portal.site_reader import list_reserved
 from allotment.services.status_view.status_view import StatusView
 
-MAX_MERGES_READ = 2_000
 FindPublishState = Callable[[StatusView], PublishState]
 
 
@@ -96,7 +94,7 @@ class SiteInputs(NamedTuple):
         return tuple(self.view.published_release.tips)
 
 
-def read_site_inputs(view: StatusView, now: datetime.datetime) -> SiteInputs:
+def read_site_inputs(view: StatusView, history: MergeHistory, now: datetime.datetime) -> SiteInputs:
     """Return the inputs of the pages at a time. Costs are those of the last full hour, so that they change once an hour.
 
     Raises OperationRefused if a remote doesn't answer.
@@ -114,7 +112,7 @@ def read_site_inputs(view: StatusView, now: datetime.datetime) -> SiteInputs:
         catalog_check=check_catalog(source, datetime.datetime.fromtimestamp(month.now, month.zone).date()),
         month=month,
         closed=read_closed_months(view.clone, view.declared_commit, platform, month.zone),
-        merges=tuple(_read_merges(view.clone.repository, source.commit)),
+        merges=history.read(source.commit),
         record=record,
         stale_clusters=frozenset(each.cluster for each in view.reported_status.clusters if is_stale(each, now)),
         names=tuple(filter(is_file_name, view.tenants)),
@@ -152,9 +150,3 @@ def _describe_tenant(
     blobs = tuple((listing.get(tenant_path(name)), listing.get(usage_path(name))) for listing in listings)
     retained = inputs.retained.get(name)
     return folder_hash, blobs, tuple(reserved.get(name, ())), retained.words if retained is not None else ""
-
-
-def _read_merges(repository: Repository, commit: str) -> list[Merge]:
-    """Return the newest merges that changed declarations, the newest first."""
-    records = list_first_parents(repository, commit, ROOTS, MAX_MERGES_READ)
-    return [describe_merge(each.commit, each.time, each.author, each.subject, each.files) for each in records]
