@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
-from tests.conftest import Allot, edit
+from tests.conftest import DAY, Allot, edit
 from tests.portal.browser import BROWSER, Visit, launch, serve, wait_for_form
 from tests.portal.sample_site import build, create_place
 from tests.published import Place, git
@@ -202,6 +202,17 @@ def run_command(allot: Allot, place: Place, tmp_path: Path, command: str, path: 
     return (root / path).read_text(encoding="utf-8")
 
 
+def check_file(allot: Allot, place: Place, tmp_path: Path, path: str, text: str) -> None:
+    """Check that a file of a form is valid and formatted."""
+    root = tmp_path / f"clone-{len(list(tmp_path.iterdir()))}"
+    git(tmp_path, "clone", "-q", str(place.remote), str(root))
+    (root / path).write_text(f"{text.rstrip()}\n", encoding="utf-8")
+    for command in ("validate", "--as-of", DAY), ("fmt", "--check"):
+        result = allot(*command, "--repo", root)
+        assert result.code == 0, result.out + result.err
+        assert path not in result.out + result.err
+
+
 @pytest.mark.parametrize(
     ("page", "values"),
     [
@@ -306,6 +317,18 @@ def test_a_form_names_the_problem(site: Site, visit: Visit, page: str, values: d
     fill(visit, values)
     assert problem in visit.page.inner_text("#problems")
     assert not visit.page.locator("#result").is_visible()
+
+
+def test_only_the_tenant_of_a_reserved_stock_can_choose_it(
+    site: Site, visit: Visit, allot: Allot, tmp_path: Path
+) -> None:
+    visit.open(f"{site.url}/tenants/film-house/new-instance.html")
+    fill(visit, {"name": "half", "app": "jupyter", "gpuSpec": "l4-half"})
+    path, text, _ = read_result(visit)
+    assert "gpuSpec: l4-half" in text
+    check_file(allot, site.place, tmp_path, path, text)
+    for page in ("catalog/index.html", "catalog/offers.json", "tenants/studio-kite/new-instance.html"):
+        assert "l4-half" not in (site.folder / page).read_text(encoding="utf-8")
 
 
 def test_a_full_stock_is_no_choice(site: Site, browser: Browser, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from allotment import API_VERSION
 from allotment.declared.autofix import build_schema_line
 from allotment.declared.layout import Scope, path_of
 from allotment.portal.forge_links import MAX_URL
+from allotment.portal.public_pages import describe_gpu_spec
 from allotment.portal.site_facts import SiteFacts
 from allotment.portal.tenant_area import InstanceDetail, StorageDetail, TenantArea
 
@@ -86,9 +87,7 @@ def _describe_limits(area: TenantArea) -> dict[str, Any]:
         "budget": str(budget.per_month) if budget is not None else None,
         "enforcement": budget.enforcement if budget is not None else "",
         "cost": f"{allowance.cost:f}",
-        "reserved": [
-            {"cluster": offer.cluster, "gpuSpec": offer.gpu_spec, "free": offer.free} for offer in area.reserved
-        ],
+        "reserved": [describe_gpu_spec(spec) for spec in area.reserved],
     }
 
 

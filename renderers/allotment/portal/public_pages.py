@@ -49,20 +49,7 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
             {"name": cluster.name, "title": cluster.title, "ssh": cluster.has_ssh, "lifecycle": cluster.lifecycle}
             for cluster in site.clusters
         ],
-        "gpuSpecs": [
-            {
-                "cluster": spec.cluster,
-                "name": spec.name,
-                "text": describe_gpus(spec.gpus, spec.model),
-                "model": spec.model,
-                "gpus": [spec.gpus.numerator, spec.gpus.denominator],
-                "sharing": spec.sharing,
-                "price": None if spec.price is None else str(spec.price),
-                "free": spec.free,
-                "lifecycle": spec.lifecycle,
-            }
-            for spec in site.gpu_specs
-        ],
+        "gpuSpecs": [describe_gpu_spec(spec) for spec in site.gpu_specs],
         "storageSpecs": [
             {
                 "cluster": spec.cluster,
@@ -84,6 +71,7 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
                     {
                         "version": version.version,
                         "exposures": version.exposures,
+                        "shmSize": version.shm_size,
                         "folders": [{"path": path, "description": text} for path, text in version.folders],
                     }
                     for version in app.versions
@@ -92,6 +80,22 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
             }
             for app in site.apps
         ],
+    }
+
+
+def describe_gpu_spec(spec: GpuSpecEntry) -> dict[str, Any]:
+    """Return an offer of a GPUSpec for the forms."""
+    return {
+        "cluster": spec.cluster,
+        "name": spec.name,
+        "text": describe_gpus(spec.gpus, spec.model),
+        "model": spec.model,
+        "gpus": [spec.gpus.numerator, spec.gpus.denominator],
+        "memory": spec.memory,
+        "sharing": spec.sharing,
+        "price": None if spec.price is None else str(spec.price),
+        "free": spec.free,
+        "lifecycle": spec.lifecycle,
     }
 
 

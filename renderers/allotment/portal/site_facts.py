@@ -11,7 +11,7 @@ from allotment.portal.forge_links import ForgeLinks
 
 
 class GpuSpecEntry(NamedTuple):
-    """A GPUSpec in a cluster. `price` is per unit and hour; None if it is not sold yet. Sizes are texts, such as 24Gi.
+    """A GPUSpec in a cluster. `price` is per unit and hour; None if it is not sold yet. `memory` is in bytes; other sizes are texts, such as 24Gi.
 
     `gpus` are the physical GPUs of a unit. `free` counts the free units of the shared stocks, and `total` all of them.
     """
@@ -25,7 +25,7 @@ class GpuSpecEntry(NamedTuple):
     gpu_memory: str
     sharing: str
     cpu: str
-    memory: str
+    memory: int
     disk: str
     lifecycle: str
     price: Decimal | None

@@ -13,6 +13,7 @@ from allotment.declared.tenant_facts import MemberFacts
 from allotment.declared.values import format_decimal, format_size
 from allotment.observed.resource_rows import InstanceRow, StorageRow
 from allotment.portal.change_history import Merge, StateChange
+from allotment.portal.site_facts import GpuSpecEntry
 from allotment.reports.links import InstanceLinks
 from allotment.reports.plots import Plot
 from allotment.rules.availability import TenantAllowance
@@ -83,14 +84,6 @@ class SnapshotDetail(NamedTuple):
     created_at: str
 
 
-class ReservedOffer(NamedTuple):
-    """The free units of the stocks of a GPUSpec that are reserved for a tenant."""
-
-    cluster: str
-    gpu_spec: str
-    free: int
-
-
 class PullRequestEntry(NamedTuple):
     """An open pull request with its changes of one tenant, such as `add GPUInstance webui`. `verdict` is that of its plan."""
 
@@ -112,7 +105,7 @@ class TenantArea(NamedTuple):
     """The facts of a tenant. `retention` says why the tenant stays at its last published manifests; empty if it does not.
 
     `month` is None without a readable declaration. `stale_clusters` are the clusters with a possibly outdated report.
-    `reserved` are the stocks that are reserved for the tenant. `members_text` is the file of its members; empty without members.
+    `reserved` has the units that are reserved for the tenant. `members_text` is the file of its members; empty without members.
     `omitted` is the number of resources that have no page, because the tenant has too many.
     `invoices`, `merges` and `state_changes` are sorted, the newest first; the first invoice is that of the current month.
     """
@@ -127,7 +120,7 @@ class TenantArea(NamedTuple):
     snapshots: tuple[SnapshotDetail, ...]
     members: tuple[MemberFacts, ...]
     allowance: TenantAllowance
-    reserved: tuple[ReservedOffer, ...]
+    reserved: tuple[GpuSpecEntry, ...]
     members_text: str
     month: TenantMonth | None
     invoices: tuple[InvoiceView, ...]

@@ -163,9 +163,13 @@ function listSpecs(facts, offers, cluster) {
   return offers.gpuSpecs.filter(spec => spec.cluster === cluster && facts.sharing.includes(spec.sharing) && facts.quota.gpus[spec.model]);
 }
 
-function countFree(facts, spec) {
-  const own = facts.reserved.filter(each => each.cluster === spec.cluster && each.gpuSpec === spec.name);
-  return spec.free + own.reduce((sum, each) => sum + each.free, 0);
+// Add the units that are reserved for the tenant to the offers for everybody.
+function addReserved(offers, reserved) {
+  for (const own of reserved) {
+    const shared = offers.gpuSpecs.find(each => each.cluster === own.cluster && each.name === own.name);
+    if (shared) shared.free += own.free;
+    else offers.gpuSpecs.push(own);
+  }
 }
 
 // Return the used GPUs of a model after a change as a fraction.
@@ -180,7 +184,7 @@ function formatFraction([top, bottom]) {
 
 function checkSpec(facts, spec, units) {
   if (spec.price === null) return "not sold yet";
-  if (countFree(facts, spec) < units) return "no free unit";
+  if (spec.free < units) return "no free unit";
   const [top, bottom] = addGpus(facts, spec, units);
   return top > facts.quota.gpus[spec.model] * bottom ? "over the quota" : "";
 }
@@ -209,7 +213,7 @@ function startInstanceForm(form, facts, offers) {
     const clusters = offers.clusters.filter(each => each.lifecycle !== "Retired" && listSpecs(facts, offers, each.name).length);
     setOptions(fields.cluster, clusters.map(each => [each.name, each.title === each.name ? each.name : `${each.title} (${each.name})`]));
     const units = Number(fields.replicas.value) || 1;
-    setOptions(fields.gpuSpec, listSpecs(facts, offers, fields.cluster.value).map(spec => [spec.name, `${spec.name}: ${spec.text}, ${spec.price === null ? "–" : formatHourly(parseMoney(spec.price))} ${offers.currency} per hour, ${countFree(facts, spec)} free`, checkSpec(facts, spec, units)]));
+    setOptions(fields.gpuSpec, listSpecs(facts, offers, fields.cluster.value).map(spec => [spec.name, `${spec.name}: ${spec.text}, ${spec.price === null ? "–" : formatHourly(parseMoney(spec.price))} ${offers.currency} per hour, ${spec.free} free`, checkSpec(facts, spec, units)]));
     form.querySelector("#ssh-field").hidden = !offers.clusters.some(each => each.name === fields.cluster.value && each.ssh);
     for (const row of form.querySelectorAll("[data-storage]")) {
       const storage = facts.storages.find(each => each.name === row.dataset.storage);
@@ -403,6 +407,7 @@ async function startForm() {
     const answer = await fetch(form.dataset.offers);
     if (!answer.ok) return;
     offers = await answer.json();
+    addReserved(offers, facts.reserved);
   }
   const build = FORMS[form.dataset.form](form, facts, offers);
   const show = () => showResult(facts, build());

@@ -296,7 +296,7 @@ class SiteBuilder:
             repository=repository,
             status_commits=commits,
             merges=group_merges(inputs.merges, MAX_MERGES),
-            reserved=list_reserved(catalog, self._facts.values()),
+            reserved=list_reserved(catalog, site.currency, self._facts.values()),
             pull_requests=pull_requests,
             retained=inputs.retained,
             stale_clusters=inputs.stale_clusters,

@@ -15,7 +15,8 @@ from allotment.observed.retention import RetainedTenant, RetentionRecord
 from allotment.portal.change_history import Merge
 from allotment.portal.inert_text import is_file_name
 from allotment.portal.platform_area import PublishSummary
-from allotment.portal.tenant_area import PullRequestEntry, ReservedOffer
+from allotment.portal.site_facts import GpuSpecEntry
+from allotment.portal.tenant_area import PullRequestEntry
 from allotment.problems import AllotmentError
 from allotment.reports.status_tables import is_stale
 from allotment.services.billing.month_forecasts import CurrentMonth, find_current_month
@@ -132,7 +133,8 @@ def read_tenant_keys(
     pull_requests: Mapping[str, Sequence[PullRequestEntry]],
 ) -> dict[str, Hashable]:
     """Return the state of everything that only the pages of one tenant depend on, for each tenant."""
-    repository, reserved = inputs.view.clone.repository, list_reserved(inputs.catalog_check.catalog, facts)
+    repository, currency = inputs.view.clone.repository, inputs.platform.spec.billing.currency
+    reserved = list_reserved(inputs.catalog_check.catalog, currency, facts)
     listings = [repository.listing(commit) for _, commit in sorted(inputs.view.reported_status.commits.items())]
     return {
         name: (_describe_tenant(inputs, name, hashes[name], listings, reserved), tuple(pull_requests.get(name, ())))
@@ -145,7 +147,7 @@ def _describe_tenant(
     name: str,
     folder_hash: str,
     listings: Sequence[Mapping[str, str]],
-    reserved: Mapping[str, list[ReservedOffer]],
+    reserved: Mapping[str, list[GpuSpecEntry]],
 ) -> Hashable:
     blobs = tuple((listing.get(tenant_path(name)), listing.get(usage_path(name))) for listing in listings)
     retained = inputs.retained.get(name)

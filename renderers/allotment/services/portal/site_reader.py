@@ -24,7 +24,6 @@ from allotment.portal.site_facts import (
     SiteFacts,
     StorageSpecEntry,
 )
-from allotment.portal.tenant_area import ReservedOffer
 from allotment.reports.status_tables import is_stale
 from allotment.rules.availability import GPUOffer, StorageOffer, list_offers
 from allotment.rules.limits import sharing_mode
@@ -69,13 +68,15 @@ def read_site_facts(
     )
 
 
-def list_reserved(catalog: Catalog, facts: Iterable[TenantFacts]) -> dict[str, list[ReservedOffer]]:
-    """Return the stocks that are reserved for each tenant, with their free units."""
-    offers: dict[str, list[ReservedOffer]] = {}
+def list_reserved(catalog: Catalog, currency: str, facts: Iterable[TenantFacts]) -> dict[str, list[GpuSpecEntry]]:
+    """Return the GPUSpecs with units that are reserved for each tenant. An entry counts only these units."""
+    offers: dict[str, list[GpuSpecEntry]] = {}
     for offer in list_offers(catalog, claim_declared_units(facts), ()).gpu_offers:
-        for each in offer.reserved:
-            reserved = ReservedOffer(offer.cluster, offer.spec.model.name, each.free_units)
-            offers.setdefault(each.tenant, []).append(reserved)
+        if offer.spec.model.spec.lifecycle in _SOLD_LIFECYCLES:
+            entry = _describe_gpu_offer(offer, currency, catalog.as_of)
+            for each in offer.reserved:
+                reserved = entry._replace(free=each.free_units, total=each.unit_count)
+                offers.setdefault(each.tenant, []).append(reserved)
     return offers
 
 
@@ -92,7 +93,7 @@ def _describe_gpu_offer(offer: GPUOffer, currency: str, day: datetime.date) -> G
         gpu_memory=format_size(memory_per_device(spec)),
         sharing=sharing_mode(spec),
         cpu=format_cpu(spec.cpu),
-        memory=format_size(spec.memory),
+        memory=spec.memory,
         disk=format_size(spec.disk),
         lifecycle=spec.lifecycle,
         price=hourly_price(spec, day),

@@ -19,7 +19,8 @@ from allotment.observed.retention import WAYS_OUT, RetainedTenant
 from allotment.observed.status import TenantStatus, parse_time
 from allotment.portal.change_history import MAX_STATE_CHANGES, Merge, StateChange
 from allotment.portal.inert_text import hide_tenants, is_file_name
-from allotment.portal.tenant_area import InvoiceView, PullRequestEntry, ReservedOffer, TenantArea
+from allotment.portal.site_facts import GpuSpecEntry
+from allotment.portal.tenant_area import InvoiceView, PullRequestEntry, TenantArea
 from allotment.rules.availability import TenantAllowance
 from allotment.services.billing.cost_reader import compute_costs
 from allotment.services.billing.usage_reader import UsageReader
@@ -36,7 +37,7 @@ class TenantInputs(NamedTuple):
     """The inputs of the pages of all tenants.
 
     `usage` reads the recorded use. `status_commits` maps each cluster to the commit with its status. `merges` are the newest
-    merges of each tenant, `reserved` the stocks that are reserved for it, and `pull_requests` its open pull requests.
+    merges of each tenant, `reserved` the units that are reserved for it, and `pull_requests` its open pull requests.
     """
 
     resources: ResourceInputs
@@ -45,7 +46,7 @@ class TenantInputs(NamedTuple):
     repository: Repository
     status_commits: Mapping[str, str]
     merges: Mapping[str, Sequence[Merge]]
-    reserved: Mapping[str, Sequence[ReservedOffer]]
+    reserved: Mapping[str, Sequence[GpuSpecEntry]]
     pull_requests: Mapping[str, Sequence[PullRequestEntry]]
     retained: Mapping[str, RetainedTenant]
     stale_clusters: frozenset[str]
