@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -11,12 +12,15 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pytest
+import yaml
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 from tests.conftest import DAY, Allot, edit
 from tests.portal.browser import BROWSER, Visit, launch, serve, wait_for_form
 from tests.portal.sample_site import build, create_place
 from tests.published import Place, git
+
+from allotment.declared import documents
 
 pytestmark = pytest.mark.skipif(
     BROWSER is None and "CI" not in os.environ, reason="no Chromium is installed: apt-get install chromium"
@@ -439,3 +443,101 @@ def test_a_file_of_members_in_another_form_is_left_to_the_command(site: Site, vi
     visit.open(f"{site.url}/tenants/uni-lab/members.html")
     user = {"name": "mia", "role": "Admin", "login": "", "subject": ""}
     assert visit.page.evaluate("([text, user]) => addUser(text, user)", [f"spec:\n{users}", user]) is None
+
+
+ODD_SPECS = (
+    'description: "a\n    b"',
+    "description: 'a\n    b'",
+    "description: a\n    b",
+    "description: a\n    - b",
+    "description: a\n\n    b",
+    "description: >\n    state: Stopped\n    size: 1Gi",
+    "description: |\n    a\n  \n    state: Stopped",
+    "description: |2\n      a",
+    "description: |\n\n    a\n   # b",
+    "description:\n    a",
+    "description: &a b",
+    "description: {a: b,\n  size: 3Gi}",
+    "labels: {a: b}",
+    "other:\n    state: Stopped\n    size: 1Gi\n    users:\n      - name: abc",
+    "other: |\n    state: Stopped\n    size: 1Gi\n    users:\n    - name: abc",
+    '"state": Running',
+    "state:  Running # now",
+    "? a\n  : b",
+    "users:\n    # all\n    - name: ada\n      note: |\n        - name: zoe\n    - name: zoe",
+    "users:\n    - name: ada\n\n    - name: zoe\n  groups:\n    - name: all",
+    "users:\n  - name: ada",
+)
+ODD_FILES = (
+    "a: |\n  size: 5Gi\nspec:\n  cluster: eu\n",
+    "spec:\n  size: 5Gi\nmetadata:\n  size: 1Gi\n  users: a\n# end\n",
+    "spec:\n    size: 5Gi\n    users:\n    - name: a\n",
+    "spec: {size: 5Gi}\n",
+    "---\nspec:\n  size: 5Gi\n",
+    "spec:\n\n  # Here.\n  size: 5Gi # now\n\n  # There.\n\nmetadata:\n  name: a\n",
+    "spec:\n- size: 5Gi\n",
+)
+EDITS = (
+    "text => setState(text, 'Stopped')",
+    "text => setState(text, 'Running')",
+    "text => setSize(text, '9Gi')",
+    "text => addUser(text, {name: 'mia', role: 'Admin', login: '', subject: ''})",
+)
+
+
+def change_value(edit: int, file: dict[str, Any]) -> None:
+    """Make an edit of EDITS in the value of a file."""
+    spec = file["spec"]
+    if edit == 0:
+        spec["state"] = "Stopped"
+    elif edit == 1:
+        spec.pop("state", None)
+    elif edit == 2:
+        spec["size"] = "9Gi"
+    else:
+        users = [*spec.get("users", []), {"name": "mia", "role": "Admin"}]
+        spec["users"] = sorted(users, key=lambda user: str(user["name"]))
+
+
+def list_odd_files(root: Path) -> Iterator[str]:
+    """Yield files in many forms, among them those of the sample with a random change of a line."""
+    yield from ODD_FILES
+    for spec in ODD_SPECS:
+        yield f"metadata:\n  name: abc\nspec:\n  {spec}\n  size: 5Gi\n"
+        yield f"spec:\n  size: 5Gi\n  {spec}\nmetadata:\n  name: abc\n"
+    chance = random.Random(11)
+    files = [path.read_text(encoding="utf-8") for path in sorted((root / "tenants").rglob("*.yaml"))]
+    yield from files
+    parts = [line for spec in ODD_SPECS for line in f"  {spec}".split("\n")] + ["", "  ", "    # b", "    b", "a:", "- b"]
+    for _ in range(4000):
+        lines = chance.choice(files).split("\n")
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(lines))
+            lines[at : at + chance.randint(0, 1)] = chance.sample(parts, chance.randint(1, 2))
+        yield "\n".join(lines)
+
+
+def test_an_edit_changes_only_its_field_in_files_of_any_form(site: Site, visit: Visit) -> None:
+    """The script returns the file with exactly this change, or null if it can't edit the form of the file."""
+    visit.open(f"{site.url}/tenants/uni-lab/members.html")
+    valid = [text for text in list_odd_files(site.place.root) if is_readable(text)]
+    assert len(valid) > 500
+    for number, edit_text in enumerate(EDITS):
+        results = visit.page.evaluate(f"texts => texts.map({edit_text})", valid)
+        assert sum(result is not None for result in results) > 50
+        for text, result in zip(valid, results, strict=True):
+            if result is not None:
+                expected = yaml.safe_load(text)
+                change_value(number, expected)
+                changed = yaml.safe_load(result)
+                if number == 3:
+                    changed["spec"]["users"].sort(key=lambda user: str(user["name"]))
+                assert changed == expected, (text, result)
+
+
+def is_readable(text: str) -> bool:
+    """Return whether a file can be a declaration: unique keys, and a spec with fields."""
+    if documents.read(text.encode()).findings or not isinstance(spec := yaml.safe_load(text).get("spec"), dict):
+        return False
+    users = spec.get("users", [])
+    return isinstance(users, list) and all(isinstance(user, dict) and "name" in user for user in users)

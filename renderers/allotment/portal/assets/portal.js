@@ -322,32 +322,73 @@ function startGrowForm(form, facts, offers) {
     if (size === null) problems.push("Write a size such as 200Gi.");
     else if (size <= facts.size) problems.push(`A storage never shrinks: write more than ${formatSize(facts.size)}.`);
     else if (spec) effect.push(...describeSize(facts, budget, spec, size, facts.size, problems));
-    return {problems, effect, path: facts.path, text: facts.text && replaceLine(facts.text, "size", text), command: `allot storage grow ${facts.tenant}/${facts.name} ${text} --pr`, isNew: false};
+    return {problems, effect, path: facts.path, text: facts.text && setSize(facts.text, text), command: `allot storage grow ${facts.tenant}/${facts.name} ${text} --pr`, isNew: false};
   };
 }
 
-// Return a file with another value of a field of its spec; null if the field is not on a line of its own.
-function replaceLine(text, field, value) {
-  const pattern = new RegExp(`^(  ${field}: )[^\\s#"']+`, "gm");
-  return (text.match(pattern) || []).length === 1 ? text.replace(pattern, (_, start) => start + value) : null;
+// A plain or quoted text that ends on its line, and a line with a key, a value or both.
+const VALUE = String.raw`"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|(?:[\p{L}\p{N}/.+_]|-(?=[^ ]))(?:[^#:]|:(?! |$)|(?<! )#)*`;
+const LINE = new RegExp(String.raw`^( *)(- )?(?:([A-Za-z0-9][\w./-]*):(?: +(${VALUE}|\|-?))?|(${VALUE}))(?: +#.*)? *$`, "u");
+
+// Return the lines of a file with the place of its spec; null if the file is not simple enough to edit it by lines.
+// `fields` has the number of the line of each field of the spec. `texts` are the lines of block texts.
+function readLines(text) {
+  if (/[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]/.test(text) || !text.endsWith("\n")) return null;
+  const lines = text.replace(/\n+$/, "").split("\n");
+  const [fields, texts] = [new Map(), new Set()];
+  let [start, end, deepest, isText] = [-1, lines.length, 0, false];
+  for (const [at, line] of lines.entries()) {
+    const indent = line.search(/[^ ]/);
+    if (isText && (indent < 0 || indent > deepest)) {
+      texts.add(at);
+      continue;
+    }
+    isText = false;
+    if (indent < 0 || line[indent] === "#") continue;
+    const [, pad, dash = "", key, value, item] = LINE.exec(line) || [];
+    if (pad === undefined || indent > deepest || !(key || dash)) return null;
+    isText = value === "|" || value === "|-";
+    // Below a value, a deeper line would continue it.
+    deepest = item ? indent : value ? indent + dash.length : Infinity;
+    if (!indent && start >= 0 && end === lines.length) end = at;
+    if (line.startsWith("spec:")) {
+      if (start >= 0 || value) return null;
+      start = at;
+    } else if (start >= 0 && at < end) {
+      if (!fields.size && indent !== 2) return null;
+      if (indent === 2 && !dash) {
+        if (fields.has(key)) return null;
+        fields.set(key, at);
+      }
+    }
+  }
+  while (end > start + 1 && /^ *(?:#|$)/.test(lines[end - 1]) && !texts.has(end - 1)) end -= 1;
+  return start < 0 ? null : {lines, fields, texts, start, end};
 }
 
-// Return the file of an instance with another state. Running is the default, so it has no line.
+// Return a file with another size of its spec; null if the file has another form.
+function setSize(text, size) {
+  const file = readLines(text);
+  const at = file?.fields.get("size");
+  if (at === undefined || !/^  size: +\w+(?: |$)/.test(file.lines[at])) return null;
+  file.lines[at] = file.lines[at].replace(/^(  size: +)\w+/, (_, start) => start + size);
+  return `${file.lines.join("\n")}\n`;
+}
+
+// Return the file of an instance with another state; null if the file has another form. Running is the default, so it has no line.
 function setState(text, state) {
-  const lines = text.split("\n");
-  const spec = lines.indexOf("spec:");
-  const states = lines.flatMap((line, at) => at > spec && /^  state: /.test(line) ? [at] : []);
-  if (spec < 0 || states.length > 1) return null;
-  if (states.length) lines.splice(states[0], 1);
-  if (state !== "Running") {
-    let at = spec + 1;
-    while (/^  (?:displayName|description): /.test(lines[at])) {
-      at += 1;
-      while (/^    |^$/.test(lines[at]) && at < lines.length - 1) at += 1; // the lines of a text in several lines
-    }
-    lines.splice(at, 0, `  state: ${state}`);
-  }
-  return lines.join("\n");
+  const file = readLines(text);
+  if (!file) return null;
+  const {lines, fields, texts, start} = file;
+  let at = Math.max(...["displayName", "description"].map(field => fields.get(field) ?? start)) + 1;
+  while (texts.has(at)) at += 1;
+  if (/^  [ -]/.test(lines[at] || "")) return null; // a description that is no text
+  const old = fields.get("state");
+  if (old !== undefined && !/^  state: +(?:Running|Stopped)(?: |$)/.test(lines[old])) return null;
+  const isBefore = old < at;
+  if (old !== undefined) lines.splice(old, 1);
+  if (state !== "Running") lines.splice(at - isBefore, 0, `  state: ${state}`);
+  return `${lines.join("\n")}\n`;
 }
 
 function startStateForm(form, facts) {
@@ -362,23 +403,26 @@ function addUser(text, user) {
   const entry = [`    - name: ${scalar(user.name)}`, `      role: ${user.role}`];
   if (user.login) entry.push(`      login: ${scalar(user.login)}`);
   if (user.subject) entry.push(`      subject: ${scalar(user.subject)}`);
-  const lines = text.replace(/\n$/, "").split("\n");
-  const users = lines.indexOf("  users:");
-  if (users >= 0 && !/^ {4}(?:- |#)/.test(lines[users + 1])) return null;
-  if (users < 0) {
-    if (lines.includes("spec:") && !lines.some(line => line.startsWith("  users"))) return `${[...lines, "  users:", ...entry].join("\n")}\n`;
-    return null;
+  const file = readLines(text);
+  if (!file) return null;
+  const {lines, fields, texts, end} = file;
+  const users = fields.get("users");
+  if (users === undefined) {
+    lines.splice(end, 0, "  users:", ...entry);
+    return `${lines.join("\n")}\n`;
   }
-  let end = users + 1;
+  if (!/^ {4}(?:- |#)/.test(lines[users + 1])) return null;
+  let last = users + 1;
   let place = -1;
-  for (; end < lines.length && /^ {4}/.test(lines[end]); end += 1) {
-    const match = /^    - name: "?([a-z0-9-]+)"?(?: #.*)?$/.exec(lines[end]);
+  for (let at = last; at < end && !/^ {0,3}[^ #]/.test(lines[at]); at += 1) {
+    if (/^ {4}/.test(lines[at])) last = at + 1;
+    const match = !texts.has(at) && /^    - name: "?([a-z0-9-]+)"?(?: #.*)?$/.exec(lines[at]);
     if (match && match[1] > user.name && place < 0) {
-      place = end;
+      place = at;
       while (/^    #/.test(lines[place - 1])) place -= 1;
     }
   }
-  lines.splice(place < 0 ? end : place, 0, ...entry);
+  lines.splice(place < 0 ? last : place, 0, ...entry);
   return `${lines.join("\n")}\n`;
 }
 
