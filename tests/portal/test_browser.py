@@ -295,6 +295,12 @@ def test_a_form_shows_price_quota_and_budget(site: Site, visit: Visit) -> None:
     ]
 
 
+def mount(folder: str, other: str | None = None) -> dict[str, Any]:
+    """Return an instance that mounts a storage, or two."""
+    values = {"name": "abc", "app": "jupyter", "use-outputs": True, "folder-outputs": folder}
+    return values if other is None else {**values, "use-model-cache": True, "folder-model-cache": other}
+
+
 @pytest.mark.parametrize(
     ("page", "values", "problem"),
     [
@@ -302,7 +308,22 @@ def test_a_form_shows_price_quota_and_budget(site: Site, visit: Visit) -> None:
         ("new-instance", {"name": "No"}, "The name has a-z"),
         ("new-instance", {"name": "ab"}, "The name has 3 to 24 characters."),
         ("new-instance", {"name": "abc", "replicas": "0"}, "An instance has 1 to 100 replicas."),
-        ("new-instance", {"name": "abc", "replicas": "90"}, "No GPU spec of your tariff plan and quota has enough"),
+        ("new-instance", {"name": "abc", "gpuSpec": "l4-whole", "replicas": "90"}, "l4-whole: no free unit."),
+        ("new-instance", {"name": "abc", "gpuSpec": "l4-quarter", "replicas": "20"}, "l4-quarter: over the quota."),
+        ("new-instance", {"name": "abc", "replicas": "90"}, "a100-1g: no free unit."),
+        (
+            "new-instance",
+            {"name": "abc", "gpuSpec": "l4-quarter", "app": "lora-trainer"},
+            "l4-quarter: not enough memory",
+        ),
+        ("new-instance", mount("/dev/shm/a"), "/dev/shm/a belongs to the system"),
+        ("new-instance", mount("/scratch"), "/scratch belongs to the system"),
+        ("new-instance", mount("/a/../b"), "Write the folder of outputs"),
+        ("new-instance", mount("/a/"), "Write the folder of outputs"),
+        ("new-instance", mount(f"/{'a' * 200}"), "has at most 200 characters"),
+        ("new-instance", mount("/data", "/data"), "Two storages have the folder /data."),
+        ("new-instance", mount("/data/sub", "/data"), "/data/sub is inside /data"),
+        ("new-instance", mount("/data", "/data/sub"), "/data/sub is inside /data"),
         ("new-storage", {"name": "abc", "size": "5"}, "Write a size such as 50Gi."),
         ("new-storage", {"name": "abc", "size": "1Gi"}, "has sizes from 10Gi to"),
         (
@@ -335,6 +356,49 @@ def test_only_the_tenant_of_a_reserved_stock_can_choose_it(
         assert "l4-half" not in (site.folder / page).read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("order", [("loras", "characters"), ("characters", "loras")])
+def test_a_file_lists_storages_as_fmt_does(
+    site: Site, visit: Visit, allot: Allot, tmp_path: Path, order: tuple[str, str]
+) -> None:
+    visit.open(f"{site.url}/tenants/film-house/new-instance.html")
+    fill(visit, {"name": "both", "app": "lora-trainer", "gpuSpec": "a100-3g"})
+    for number, name in enumerate(order):
+        folder = ("/workspace/dataset", "/workspace/output")[number]
+        fill(visit, {f"use-{name}": True, f"folder-{name}": folder})
+    path, text, command = read_result(visit)
+    check_file(allot, site.place, tmp_path, path, text)
+    assert text.rstrip("\n") == run_command(allot, site.place, tmp_path, command, path).rstrip("\n")
+
+
+def test_a_storage_for_one_replica_is_refused_with_more(site: Site, browser: Browser, tmp_path: Path) -> None:
+    place = site.place.copy(tmp_path)
+    for path in (place.root / "tenants/studio-kite/instances").iterdir():
+        text = path.read_text(encoding="utf-8")
+        if "comfy-home" in text and "state: Stopped" not in text:
+            path.write_text(text.replace("\nspec:\n", "\nspec:\n  state: Stopped\n"), encoding="utf-8")
+    place.merge()
+    build(place, tmp_path / "site", "studio-kite")
+    page = browser.new_page()
+    with serve(tmp_path / "site") as url:
+        visit = Visit(page)
+        visit.open(f"{url}/tenants/studio-kite/new-instance.html")
+        values = {"name": "two", "app": "comfyui", "gpuSpec": "l4-quarter", "use-comfy-home": True}
+        fill(visit, {**values, "folder-comfy-home": "/workspace"})
+        assert visit.page.locator("#result").is_visible(), visit.page.inner_text("#problems")
+        fill(visit, {"replicas": "2"})
+        assert "comfy-home is a storage for one replica" in visit.page.inner_text("#problems")
+    page.close()
+
+
+def test_a_choice_stays_if_it_becomes_impossible(site: Site, visit: Visit) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/new-instance.html")
+    fill(visit, {"name": "large", "app": "jupyter", "gpuSpec": "l4-whole", "replicas": "9"})
+    assert visit.page.input_value("#gpuSpec") == "l4-whole"
+    assert not visit.page.locator("#result").is_visible()
+    fill(visit, {"replicas": "1"})
+    assert "gpuSpec: l4-whole" in read_result(visit)[1]
+
+
 def test_a_full_stock_is_no_choice(site: Site, browser: Browser, tmp_path: Path) -> None:
     shutil.copytree(site.folder, tmp_path / "site")
     path = tmp_path / "site/catalog/offers.json"
@@ -354,6 +418,17 @@ def test_a_full_stock_is_no_choice(site: Site, browser: Browser, tmp_path: Path)
     assert full[2].endswith("0 free (no free unit)")
     assert not next(option[1] for option in options if option[0] == "l4-quarter")
     page.close()
+
+
+def test_with_too_many_names_a_form_says_that_it_does_not_compare_them(
+    site: Site, visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allotment.portal.form_facts.MAX_NAMES", 2)
+    build(site.place, tmp_path / "site", "studio-kite")
+    with serve(tmp_path / "site") as url:
+        visit.open(f"{url}/tenants/studio-kite/new-storage.html")
+        fill(visit, {"name": "extra", "storageSpec": "block-ssd"})
+        assert "The tenant has too many files to compare their names" in visit.page.inner_text("#effect")
 
 
 def test_without_members_that_can_log_in_an_app_is_no_choice(site: Site, browser: Browser, tmp_path: Path) -> None:
@@ -508,7 +583,14 @@ def list_odd_files(root: Path) -> Iterator[str]:
     chance = random.Random(11)
     files = [path.read_text(encoding="utf-8") for path in sorted((root / "tenants").rglob("*.yaml"))]
     yield from files
-    parts = [line for spec in ODD_SPECS for line in f"  {spec}".split("\n")] + ["", "  ", "    # b", "    b", "a:", "- b"]
+    parts = [line for spec in ODD_SPECS for line in f"  {spec}".split("\n")] + [
+        "",
+        "  ",
+        "    # b",
+        "    b",
+        "a:",
+        "- b",
+    ]
     for _ in range(4000):
         lines = chance.choice(files).split("\n")
         for _ in range(chance.randint(1, 3)):

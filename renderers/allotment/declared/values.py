@@ -41,7 +41,7 @@ _IMAGE_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _ENV_PREFIX = re.compile(r"(?:(?!NVIDIA_|CUDA_MPS_)[A-Z][A-Z0-9_]{0,38}_)?")
 _BASE_PATH = re.compile(r"/(?:[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*/?)?")
-_ABSOLUTE_PATH = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
+ABSOLUTE_PATH = re.compile(r"(?:/[A-Za-z0-9._@+-]+)+")
 SUB_PATH = re.compile(r"[A-Za-z0-9._@+-]+(?:/[A-Za-z0-9._@+-]+)*")
 _LABEL_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
@@ -59,7 +59,8 @@ _FIELDS_BY_KEY_TYPE = {"ssh-ed25519": 2}  # all other types have 3
 _SSH_KEY = re.compile(
     r"(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-ssh-ed25519@openssh\.com) ([A-Za-z0-9+/]+={0,2})(?: [\x21-\x7e]+)?"
 )
-_SYSTEM_PATHS = (
+MAX_MOUNT_PATH = 200
+SYSTEM_PATHS = (
     "/dev",
     "/proc",
     "/sys",
@@ -211,12 +212,16 @@ def _check_base_path(value: Any) -> str:
 
 def _check_mount_path(value: Any) -> str:
     text = _check_text(value, "a path such as /workspace/models", "path")
-    if len(text) > 200 or not _ABSOLUTE_PATH.fullmatch(text) or any(part in (".", "..") for part in text.split("/")):
+    if (
+        len(text) > MAX_MOUNT_PATH
+        or not ABSOLUTE_PATH.fullmatch(text)
+        or any(part in (".", "..") for part in text.split("/"))
+    ):
         raise_rule_error(
             "path",
             f"{quote_value(text)} is not an absolute path: write a path such as /workspace/models, without '..' or a '/' at the end",
         )
-    if any(text == system_path or text.startswith(f"{system_path}/") for system_path in _SYSTEM_PATHS):
+    if any(text == system_path or text.startswith(f"{system_path}/") for system_path in SYSTEM_PATHS):
         raise_rule_error(
             "path", f"{quote_value(text)} belongs to the system or the platform: mount below /workspace, for example"
         )
@@ -343,7 +348,9 @@ EnvPrefix = Annotated[
     json_schema("string", _ENV_PREFIX, maxLength=40),
 ]
 BasePath = Annotated[str, BeforeValidator(_check_base_path), json_schema("string", _BASE_PATH, maxLength=200)]
-MountPath = Annotated[str, BeforeValidator(_check_mount_path), json_schema("string", _ABSOLUTE_PATH, maxLength=200)]
+MountPath = Annotated[
+    str, BeforeValidator(_check_mount_path), json_schema("string", ABSOLUTE_PATH, maxLength=MAX_MOUNT_PATH)
+]
 SubPath = Annotated[str, BeforeValidator(_check_sub_path), json_schema("string", SUB_PATH, maxLength=200)]
 SshKey = Annotated[str, BeforeValidator(_parse_ssh_key), json_schema("string", None, maxLength=2000)]
 Labels = Annotated[

@@ -8,11 +8,13 @@ from typing import Any
 from allotment import API_VERSION
 from allotment.declared.autofix import build_schema_line
 from allotment.declared.layout import Scope, path_of
+from allotment.declared.values import ABSOLUTE_PATH, MAX_MOUNT_PATH, SYSTEM_PATHS
 from allotment.portal.forge_links import MAX_URL
 from allotment.portal.public_pages import describe_gpu_spec
 from allotment.portal.site_facts import SiteFacts
 from allotment.portal.tenant_area import InstanceDetail, StorageDetail, TenantArea
 
+MAX_NAMES = 1_000  # of declared resources that a form compares with a new name
 MAX_FILE_TEXT = 16_384  # characters of a file that a page has
 INSTANCE_KIND, STORAGE_KIND, MEMBERS_KIND = "GPUInstance", "GPUStorage", "Members"
 
@@ -20,11 +22,12 @@ INSTANCE_KIND, STORAGE_KIND, MEMBERS_KIND = "GPUInstance", "GPUStorage", "Member
 def describe_new(site: SiteFacts, area: TenantArea, kind: str) -> dict[str, Any]:
     """Return the facts of the form for a new instance or storage. `kind` is its kind."""
     path = path_of(kind, Scope("tenant", area.name), "name")
-    return (
-        _describe_limits(area)
-        | _list_resources(site, area)
-        | {"header": _build_header(path, kind), "forge": _describe_forge(site, "")}
-    )
+    names = area.instance_names if kind == INSTANCE_KIND else area.storage_names
+    facts = {"names": names[:MAX_NAMES], "hasAllNames": len(names) <= MAX_NAMES}
+    if kind == INSTANCE_KIND:
+        mount = {"pattern": ABSOLUTE_PATH.pattern, "maxLength": MAX_MOUNT_PATH, "systemPaths": SYSTEM_PATHS}
+        facts |= {"storages": _list_storages(site, area), "mount": mount}
+    return _describe_limits(area) | facts | {"header": _build_header(path, kind), "forge": _describe_forge(site, "")}
 
 
 def _build_header(path: str, kind: str) -> list[str]:
@@ -91,22 +94,19 @@ def _describe_limits(area: TenantArea) -> dict[str, Any]:
     }
 
 
-def _list_resources(site: SiteFacts, area: TenantArea) -> dict[str, Any]:
-    """Return the names of a tenant's instances, and the storages that an instance can mount."""
+def _list_storages(site: SiteFacts, area: TenantArea) -> list[dict[str, Any]]:
+    """Return the storages that an instance can mount."""
     access = {spec.name: spec.access for spec in site.storage_specs}
-    return {
-        "instances": [instance.row.name for instance in area.instances],
-        "storages": [
-            {
-                "name": storage.row.name,
-                "cluster": storage.row.cluster,
-                "access": access.get(storage.row.storage_spec, ""),
-                "isMounted": bool(storage.row.mounted_by),
-            }
-            for storage in area.storages
-            if storage.text
-        ],
-    }
+    return [
+        {
+            "name": storage.row.name,
+            "cluster": storage.row.cluster,
+            "access": access.get(storage.row.storage_spec, ""),
+            "isMounted": storage.row.name in area.running_mounts,
+        }
+        for storage in area.storages
+        if storage.text
+    ]
 
 
 def _describe_quota(area: TenantArea) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -107,6 +107,7 @@ class TenantArea(NamedTuple):
     `month` is None without a readable declaration. `stale_clusters` are the clusters with a possibly outdated report.
     `reserved` has the units that are reserved for the tenant. `members_text` is the file of its members; empty without members.
     `omitted` is the number of resources that have no page, because the tenant has too many.
+    `instance_names` and `storage_names` are all declared ones. `running_mounts` has the running instances that mount each storage.
     `invoices`, `merges` and `state_changes` are sorted, the newest first; the first invoice is that of the current month.
     """
 
@@ -128,6 +129,9 @@ class TenantArea(NamedTuple):
     merges: tuple[Merge, ...]
     state_changes: tuple[StateChange, ...]
     omitted: int
+    instance_names: tuple[str, ...]
+    storage_names: tuple[str, ...]
+    running_mounts: Mapping[str, Sequence[str]]
     retention: str
     stale_clusters: tuple[str, ...]
 

@@ -205,6 +205,9 @@ def test_a_tenant_with_many_instances_has_a_limited_number_of_pages(portal: Port
     pages = portal.folder / "site/tenants/uni-lab"
     assert len(list((pages / "instances").iterdir())) == MAX_RESOURCES
     assert "more resources have no page here" in (pages / "index.html").read_text(encoding="utf-8")
+    form = (pages / "new-instance.html").read_text(encoding="utf-8")
+    assert all(f'"many-{number}"' in form for number in range(MAX_RESOURCES + 20))
+    assert '"hasAllNames": true' in form
     platform = portal.folder / "site/platform/index.html"
     text = platform.read_text(encoding="utf-8")
     assert "tenants/uni-lab/instances/many-1.html" in text

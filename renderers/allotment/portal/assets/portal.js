@@ -90,19 +90,27 @@ function checkName(name, longest, names, what) {
   return names.includes(name) ? [`${name} exists already.`] : [];
 }
 
+function describeNames(facts) {
+  return facts.hasAllNames ? [] : ["The tenant has too many files to compare their names: check that no file has this name."];
+}
+
 function addOption(select, value, text, problem = "") {
   const option = new Option(problem ? `${text} (${problem})` : text, value);
   option.disabled = Boolean(problem);
   select.add(option);
 }
 
-// Replace the options of a select, and keep the choice if it is still possible.
+// Replace the options of a select, and return the problem of the selected one. A choice of the user stays, even if it has
+// become impossible. The default is the first possible option.
 function setOptions(select, options) {
   const before = select.value;
   select.replaceChildren();
   for (const option of options) addOption(select, ...option);
-  const possible = [...select.options].filter(option => !option.disabled);
-  select.value = (possible.find(option => option.value === before) || possible[0] || {value: ""}).value;
+  const possible = options.filter(([, , problem]) => !problem);
+  const same = (select.dataset.isChosen ? options : possible).find(([value]) => value === before);
+  const [value, , problem] = same || possible[0] || [""];
+  select.value = value;
+  return problem ? [`${value}: ${problem}.`] : [];
 }
 
 class Budget {
@@ -182,8 +190,9 @@ function formatFraction([top, bottom]) {
   return String(Math.round(top / bottom * 1000) / 1000);
 }
 
-function checkSpec(facts, spec, units) {
+function checkSpec(facts, spec, units, version) {
   if (spec.price === null) return "not sold yet";
+  if (version?.shmSize > spec.memory) return "not enough memory for the app";
   if (spec.free < units) return "no free unit";
   const [top, bottom] = addGpus(facts, spec, units);
   return top > facts.quota.gpus[spec.model] * bottom ? "over the quota" : "";
@@ -203,53 +212,73 @@ function startInstanceForm(form, facts, offers) {
     return version.exposures.includes("Members") && !facts.canLogIn ? "nobody can log in" : "";
   }
 
+  fields.replicas.addEventListener("input", () => { fields.gpuSpec.dataset.isChosen = "true"; });
+
+  function findVersion() {
+    return findApp()?.versions.find(each => each.version === fields.version.value);
+  }
+
   function showVersions() {
-    setOptions(fields.version, (findApp()?.versions || []).map(each => [each.version, each.version, checkVersion(each)]));
-    const folders = findApp()?.versions.find(each => each.version === fields.version.value)?.folders || [];
+    const problems = setOptions(fields.version, (findApp()?.versions || []).map(each => [each.version, each.version, checkVersion(each)]));
+    const folders = findVersion()?.folders || [];
     find("folders").replaceChildren(...folders.map(folder => new Option(folder.description, folder.path)));
+    return problems;
   }
 
   function showPlace() {
     const clusters = offers.clusters.filter(each => each.lifecycle !== "Retired" && listSpecs(facts, offers, each.name).length);
     setOptions(fields.cluster, clusters.map(each => [each.name, each.title === each.name ? each.name : `${each.title} (${each.name})`]));
     const units = Number(fields.replicas.value) || 1;
-    setOptions(fields.gpuSpec, listSpecs(facts, offers, fields.cluster.value).map(spec => [spec.name, `${spec.name}: ${spec.text}, ${spec.price === null ? "–" : formatHourly(parseMoney(spec.price))} ${offers.currency} per hour, ${spec.free} free`, checkSpec(facts, spec, units)]));
+    const problems = setOptions(fields.gpuSpec, listSpecs(facts, offers, fields.cluster.value).map(spec => [spec.name, `${spec.name}: ${spec.text}, ${spec.price === null ? "–" : formatHourly(parseMoney(spec.price))} ${offers.currency} per hour, ${spec.free} free`, checkSpec(facts, spec, units, findVersion())]));
     form.querySelector("#ssh-field").hidden = !offers.clusters.some(each => each.name === fields.cluster.value && each.ssh);
     for (const row of form.querySelectorAll("[data-storage]")) {
       const storage = facts.storages.find(each => each.name === row.dataset.storage);
       const busy = storage.access === "ReadWriteOnce" && storage.isMounted;
       row.hidden = storage.cluster !== fields.cluster.value || storage.access === "Bucket" || busy;
     }
+    return problems;
   }
 
-  function listMounts(problems) {
+  function checkFolder(path, storage) {
+    const {pattern, maxLength, systemPaths} = facts.mount;
+    if (!new RegExp(`^(?:${pattern})$`).test(path) || /\/\.{1,2}(?:\/|$)/.test(path)) return [`Write the folder of ${storage} in the container, such as /workspace/data.`];
+    if (path.length > maxLength) return [`The folder of ${storage} has at most ${maxLength} characters.`];
+    return systemPaths.some(each => `${path}/`.startsWith(`${each}/`)) ? [`${path} belongs to the system: choose a folder below /workspace, for example.`] : [];
+  }
+
+  function listMounts(replicas, problems) {
     const mounts = [];
     for (const row of form.querySelectorAll("[data-storage]")) {
       if (row.hidden || !row.querySelector("[type=checkbox]").checked) continue;
       const mountPath = row.querySelector("[type=text]").value.trim();
-      if (!/^(?:\/[A-Za-z0-9._-]+)+$/.test(mountPath)) problems.push(`Write the folder of ${row.dataset.storage} in the container, such as /data.`);
-      else if (mounts.some(each => each.mountPath === mountPath)) problems.push(`Two storages have the folder ${mountPath}.`);
-      mounts.push({name: row.dataset.storage, mountPath});
+      const storage = facts.storages.find(each => each.name === row.dataset.storage);
+      problems.push(...checkFolder(mountPath, storage.name));
+      if (storage.access === "ReadWriteOnce" && replicas > 1) problems.push(`${storage.name} is a storage for one replica: choose 1 replica, or another storage.`);
+      for (const other of mounts) {
+        const [outer, inner] = [mountPath, other.mountPath].sort();
+        if (outer === inner) problems.push(`Two storages have the folder ${mountPath}.`);
+        else if (inner.startsWith(`${outer}/`)) problems.push(`${inner} is inside ${outer}, the folder of another storage.`);
+      }
+      mounts.push({name: storage.name, mountPath});
     }
-    return mounts.sort((one, other) => one.mountPath < other.mountPath ? -1 : 1);
+    if (mounts.length > 30) problems.push("An instance mounts at most 30 storages.");
+    return mounts.sort((one, other) => one.name < other.name ? -1 : 1);
   }
 
   function build() {
-    showVersions();
-    showPlace();
     const name = fields.name.value.trim();
     const replicas = Number(fields.replicas.value);
-    const problems = checkName(name, 24, facts.instances, "instance");
+    const problems = [...checkName(name, 24, facts.names, "instance"), ...showVersions(), ...showPlace()];
     if (!Number.isInteger(replicas) || replicas < 1 || replicas > 100) problems.push("An instance has 1 to 100 replicas.");
     if (!facts.isActive) problems.push("The tenant is not Active, so it can't run an instance.");
     if (!fields.version.value) problems.push(facts.canLogIn ? "No version of this app is possible in your tariff plan." : "Nobody could log in to this app: first add a member with a subject.");
-    const mounts = listMounts(problems);
+    const mounts = listMounts(replicas, problems);
     const hasSsh = fields.ssh.checked && !form.querySelector("#ssh-field").hidden;
     const spec = offers.gpuSpecs.find(each => each.cluster === fields.cluster.value && each.name === fields.gpuSpec.value);
-    const effect = [];
+    const effect = describeNames(facts);
     if (!spec) {
       problems.push("No GPU spec of your tariff plan and quota has enough free units.");
-    } else if (Number.isInteger(replicas) && replicas >= 1) {
+    } else if (Number.isInteger(replicas) && replicas >= 1 && spec.price !== null) {
       const price = parseMoney(spec.price) * BigInt(replicas);
       effect.push(`${formatHourly(price)} ${offers.currency} per hour while it runs`, ...budget.describe(price * HOURS_A_MONTH, problems));
       effect.push(`GPUs ${spec.model}: ${formatFraction(facts.quota.usedGpus[spec.model] || [0, 1])} → ${formatFraction(addGpus(facts, spec, replicas))} of ${facts.quota.gpus[spec.model]}`);
@@ -287,9 +316,9 @@ function startStorageForm(form, facts, offers) {
     const name = fields.name.value.trim();
     const text = fields.size.value.trim();
     const size = parseSize(text);
-    const problems = checkName(name, 32, facts.storages.map(each => each.name), "storage");
+    const problems = checkName(name, 32, facts.names, "storage");
     const spec = offers.storageSpecs.find(each => each.cluster === fields.cluster.value && each.name === fields.storageSpec.value);
-    const effect = [];
+    const effect = describeNames(facts);
     if (!spec) problems.push("No storage spec is for sale.");
     else if (size === null) problems.push("Write a size such as 50Gi.");
     else effect.push(...describeSize(facts, budget, spec, size, 0, problems));
@@ -455,7 +484,7 @@ async function startForm() {
   }
   const build = FORMS[form.dataset.form](form, facts, offers);
   const show = () => showResult(facts, build());
-  form.addEventListener("input", show);
+  form.addEventListener("input", event => { event.target.dataset.isChosen = "true"; show(); });
   form.addEventListener("submit", event => { event.preventDefault(); show(); });
   form.hidden = !form.elements.length;
   find("without-scripts").hidden = true;

@@ -46,7 +46,8 @@ class ResourceInputs(NamedTuple):
 class TenantResources(NamedTuple):
     """The resources of a tenant. `clusters` are the clusters that have or should have them.
 
-    `omitted` is the number of resources that have no page, because the tenant has too many.
+    `omitted` is the number of resources that have no page, because the tenant has too many. `instance_names` and
+    `storage_names` are all declared ones. `running_mounts` has the running instances that mount each storage.
     """
 
     instances: tuple[InstanceDetail, ...]
@@ -54,6 +55,9 @@ class TenantResources(NamedTuple):
     snapshots: tuple[SnapshotDetail, ...]
     clusters: frozenset[str]
     omitted: int
+    instance_names: tuple[str, ...]
+    storage_names: tuple[str, ...]
+    running_mounts: Mapping[str, Sequence[str]]
 
 
 def read_resources(
@@ -67,7 +71,16 @@ def read_resources(
     snapshots = tuple(reader.list_snapshots())
     instances, storages = tuple(reader.list_instances()), tuple(reader.list_storages(snapshots))
     clusters = frozenset(status.resource.cluster for status in reader.statuses)
-    return TenantResources(instances, storages, snapshots, clusters, reader.omitted)
+    return TenantResources(
+        instances,
+        storages,
+        snapshots,
+        clusters,
+        reader.omitted,
+        reader.list_declared_names(INSTANCE),
+        reader.list_declared_names(STORAGE),
+        reader.find_running_mounts(),
+    )
 
 
 class _ResourceReader:
@@ -139,6 +152,20 @@ class _ResourceReader:
                 message=self._hide(status.explanation),
                 created_at=observed.creation_time if observed is not None else "",
             )
+
+    def list_declared_names(self, kind: ResourceKind) -> tuple[str, ...]:
+        """Return the names of the files of a kind, valid or not."""
+        resources = [status.resource for status in self.statuses]
+        return tuple(sorted({each.name for each in resources if each.blob and each.kind == kind.word}))
+
+    def find_running_mounts(self) -> dict[str, list[str]]:
+        """Return the names of the instances that mount each storage and are declared as running."""
+        mounts: dict[str, list[str]] = defaultdict(list)
+        for instance in self._facts.instances:
+            if instance.state == "Running":
+                for storage in instance.storages:
+                    mounts[storage].append(instance.name)
+        return dict(mounts)
 
     def _choose(self, kind: ResourceKind) -> list[tuple[ResourceStatus, str]]:
         """Return the resources of a kind that have a page, each with the name of its page."""

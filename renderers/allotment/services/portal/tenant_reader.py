@@ -119,6 +119,9 @@ def _read_area(inputs: TenantInputs, name: str, month: _MonthFacts) -> TenantAre
         merges=tuple(inputs.merges.get(name, ())),
         state_changes=tuple(reversed(changes)),
         omitted=resources.omitted,
+        instance_names=resources.instance_names,
+        storage_names=resources.storage_names,
+        running_mounts=resources.running_mounts,
         retention=_describe_retention(inputs, name, retained) if retained is not None else "",
         stale_clusters=tuple(sorted(resources.clusters & inputs.stale_clusters)),
     )
