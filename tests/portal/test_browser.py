@@ -356,6 +356,42 @@ def test_only_the_tenant_of_a_reserved_stock_can_choose_it(
         assert "l4-half" not in (site.folder / page).read_text(encoding="utf-8")
 
 
+def open_state_form(visit: Visit, url: str) -> list[str]:
+    """Return the effect that the form to stop or start an instance shows."""
+    visit.open(url)
+    visit.page.locator("details").evaluate("each => { each.open = true; }")
+    return visit.page.inner_text("#effect").splitlines()[1:]
+
+
+def test_a_form_shows_the_effect_of_a_stop_and_a_start(site: Site, visit: Visit) -> None:
+    assert open_state_form(visit, f"{site.url}/tenants/studio-kite/instances/webui.html") == [
+        "-0.21 EUR per hour",
+        "-153.30 EUR in a month of 730 hours",
+        "Budget: 2276.90 → 2123.60 of 4000.00 EUR",
+        "GPUs nvidia-l4: 3.25 → 3 of 8",
+    ]
+    assert open_state_form(visit, f"{site.url}/tenants/uni-lab/instances/group-d.html") == []
+
+
+def test_an_instance_does_not_start_with_a_storage_that_another_one_mounts(
+    site: Site, visit: Visit, allot: Allot, tmp_path: Path
+) -> None:
+    place = site.place.copy(tmp_path)
+    folder = place.root / "tenants/studio-kite/instances"
+    text = (folder / "comfy.yaml").read_text(encoding="utf-8")
+    (folder / "comfy.yaml").write_text(text.replace("\nspec:\n", "\nspec:\n  state: Stopped\n"), encoding="utf-8")
+    (folder / "other.yaml").write_text(text.replace("name: comfy\n", "name: other\n"), encoding="utf-8")
+    place.merge()
+    build(place, tmp_path / "site", "studio-kite")
+    with serve(tmp_path / "site") as url:
+        visit.open(f"{url}/tenants/studio-kite/instances/comfy.html")
+        visit.page.locator("details").evaluate("each => { each.open = true; }")
+        assert "comfy-home is a storage for one instance, and other mounts it" in visit.page.inner_text("#problems")
+        assert not visit.page.locator("#result").is_visible()
+    result = allot("instance", "start", "studio-kite/comfy", "--repo", place.root)
+    assert "storage comfy-home is ReadWriteOnce" in result.out + result.err
+
+
 @pytest.mark.parametrize("order", [("loras", "characters"), ("characters", "loras")])
 def test_a_file_lists_storages_as_fmt_does(
     site: Site, visit: Visit, allot: Allot, tmp_path: Path, order: tuple[str, str]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from allotment import API_VERSION
 from allotment.declared.autofix import build_schema_line
 from allotment.declared.layout import Scope, path_of
 from allotment.declared.values import ABSOLUTE_PATH, MAX_MOUNT_PATH, SYSTEM_PATHS
+from allotment.observed.resource_rows import InstanceRow
 from allotment.portal.forge_links import MAX_URL
 from allotment.portal.public_pages import describe_gpu_spec
 from allotment.portal.site_facts import SiteFacts
@@ -38,8 +39,23 @@ def _build_header(path: str, kind: str) -> list[str]:
 def describe_state(site: SiteFacts, area: TenantArea, instance: InstanceDetail) -> dict[str, Any]:
     """Return the facts of the form that stops or starts an instance."""
     row = instance.row
-    facts = {"tenant": area.name, "name": row.name, "state": row.state}
-    return facts | _describe_file(site, row.path, instance.text)
+    facts: dict[str, Any] = {"name": row.name, "state": row.state, "cluster": row.cluster, "gpuSpec": row.gpu_spec}
+    facts |= {"replicas": row.replicas, "barriers": list(_list_start_barriers(site, area, row))}
+    return _describe_limits(area) | facts | _describe_file(site, row.path, instance.text)
+
+
+def _list_start_barriers(site: SiteFacts, area: TenantArea, row: InstanceRow) -> Iterator[str]:
+    """Yield the reasons why an instance can't start with its storages."""
+    if row.state == "Running":
+        return
+    access, specs = _list_access(site), {each.row.name: each.row.storage_spec for each in area.storages}
+    for name in row.storages:
+        if access.get(specs.get(name, "")) != "ReadWriteOnce":
+            continue
+        if row.replicas > 1:
+            yield f"{name} is a storage for one replica, and the instance has {row.replicas}."
+        if others := area.running_mounts.get(name):
+            yield f"{name} is a storage for one instance, and {others[0]} mounts it: first stop {others[0]}."
 
 
 def describe_size(site: SiteFacts, area: TenantArea, storage: StorageDetail) -> dict[str, Any]:
@@ -96,7 +112,7 @@ def _describe_limits(area: TenantArea) -> dict[str, Any]:
 
 def _list_storages(site: SiteFacts, area: TenantArea) -> list[dict[str, Any]]:
     """Return the storages that an instance can mount."""
-    access = {spec.name: spec.access for spec in site.storage_specs}
+    access = _list_access(site)
     return [
         {
             "name": storage.row.name,
@@ -107,6 +123,11 @@ def _list_storages(site: SiteFacts, area: TenantArea) -> list[dict[str, Any]]:
         for storage in area.storages
         if storage.text
     ]
+
+
+def _list_access(site: SiteFacts) -> dict[str, str]:
+    """Return the access of each storage spec, such as ReadWriteOnce."""
+    return {spec.name: spec.access for spec in site.storage_specs}
 
 
 def _describe_quota(area: TenantArea) -> Mapping[str, Any]:

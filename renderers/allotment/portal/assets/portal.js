@@ -195,7 +195,16 @@ function checkSpec(facts, spec, units, version) {
   if (version?.shmSize > spec.memory) return "not enough memory for the app";
   if (spec.free < units) return "no free unit";
   const [top, bottom] = addGpus(facts, spec, units);
-  return top > facts.quota.gpus[spec.model] * bottom ? "over the quota" : "";
+  return top > (facts.quota.gpus[spec.model] || 0) * bottom ? "over the quota" : "";
+}
+
+// Return the effect of more units on the price, the budget and the quota. `units` is negative if they are released.
+function describeUnits(facts, budget, spec, units, problems) {
+  const price = parseMoney(spec.price) * BigInt(units);
+  return [
+    `${formatHourly(price)} ${budget.currency} per hour${units > 0 ? " while it runs" : ""}`, ...budget.describe(price * HOURS_A_MONTH, problems),
+    `GPUs ${spec.model}: ${formatFraction(facts.quota.usedGpus[spec.model] || [0, 1])} → ${formatFraction(addGpus(facts, spec, units))} of ${facts.quota.gpus[spec.model] || 0}`,
+  ];
 }
 
 function startInstanceForm(form, facts, offers) {
@@ -279,9 +288,7 @@ function startInstanceForm(form, facts, offers) {
     if (!spec) {
       problems.push("No GPU spec of your tariff plan and quota has enough free units.");
     } else if (Number.isInteger(replicas) && replicas >= 1 && spec.price !== null) {
-      const price = parseMoney(spec.price) * BigInt(replicas);
-      effect.push(`${formatHourly(price)} ${offers.currency} per hour while it runs`, ...budget.describe(price * HOURS_A_MONTH, problems));
-      effect.push(`GPUs ${spec.model}: ${formatFraction(facts.quota.usedGpus[spec.model] || [0, 1])} → ${formatFraction(addGpus(facts, spec, replicas))} of ${facts.quota.gpus[spec.model]}`);
+      effect.push(...describeUnits(facts, budget, spec, replicas, problems));
     }
     effect.push(checkCount(facts, "instances", problems));
     const lines = [
@@ -420,11 +427,22 @@ function setState(text, state) {
   return `${lines.join("\n")}\n`;
 }
 
-function startStateForm(form, facts) {
-  const state = facts.state === "Running" ? "Stopped" : "Running";
-  const verb = state === "Running" ? "start" : "stop";
-  const effect = state === "Running" ? ["It takes its units again, and costs money while it runs."] : ["It releases its units, and costs nothing. Its own disk is erased, and its storages stay."];
-  return () => ({problems: [], effect, path: facts.path, text: facts.text && setState(facts.text, state), command: `allot instance ${verb} ${facts.tenant}/${facts.name} --pr`, isNew: false});
+function startStateForm(form, facts, offers) {
+  const isStart = facts.state !== "Running";
+  const [state, verb] = isStart ? ["Running", "start"] : ["Stopped", "stop"];
+  const budget = new Budget(facts, offers.currency);
+  const spec = offers.gpuSpecs.find(each => each.cluster === facts.cluster && each.name === facts.gpuSpec);
+  return () => {
+    const problems = [...facts.barriers];
+    const effect = [isStart ? "It takes its units again, and costs money while it runs." : "It releases its units, and costs nothing. Its own disk is erased, and its storages stay."];
+    if (isStart && !facts.isActive) problems.push("The tenant is not Active, so it can't run an instance.");
+    const problem = isStart && spec ? checkSpec(facts, spec, facts.replicas) : "";
+    if (problem) problems.push(`${spec.name}: ${problem}.`);
+    if (!spec || spec.price === null) effect.push(`${facts.gpuSpec} is not for sale: the plan shows the effect.`);
+    else if (facts.isActive) effect.push(...describeUnits(facts, budget, spec, isStart ? facts.replicas : -facts.replicas, problems));
+    if (isStart && spec) effect.push(`Free units of ${spec.name}: ${spec.free}`);
+    return {problems, effect, path: facts.path, text: facts.text && setState(facts.text, state), command: `allot instance ${verb} ${facts.tenant}/${facts.name} --pr`, isNew: false};
+  };
 }
 
 // Return the file of members with another user, in the order of names; null if the file has another form.
