@@ -370,7 +370,9 @@ def test_a_form_shows_the_effect_of_a_stop_and_a_start(site: Site, visit: Visit)
         "Budget: 2276.90 → 2123.60 of 4000.00 EUR",
         "GPUs nvidia-l4: 3.25 → 3 of 8",
     ]
-    assert open_state_form(visit, f"{site.url}/tenants/uni-lab/instances/group-d.html") == []
+    effect = open_state_form(visit, f"{site.url}/tenants/uni-lab/instances/group-d.html")
+    assert effect[:2] == ["1.05 EUR per hour while it runs", "766.50 EUR in a month of 730 hours"]
+    assert [line.split(":")[0] for line in effect[2:]] == ["Budget", "GPUs nvidia-l4", "Free units of l4-quarter"]
 
 
 def test_an_instance_does_not_start_with_a_storage_that_another_one_mounts(
@@ -390,6 +392,47 @@ def test_an_instance_does_not_start_with_a_storage_that_another_one_mounts(
         assert not visit.page.locator("#result").is_visible()
     result = allot("instance", "start", "studio-kite/comfy", "--repo", place.root)
     assert "storage comfy-home is ReadWriteOnce" in result.out + result.err
+
+
+def test_a_form_that_nobody_has_filled_in_shows_no_problem(site: Site, visit: Visit) -> None:
+    for path in FORMS:
+        visit.open(f"{site.url}/{path}")
+        visit.page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
+        assert not visit.page.locator("#problems").is_visible(), path
+        assert not visit.page.locator("#result").is_visible(), path
+    fill(visit, {"name": "x"})
+    assert visit.page.locator("#problems").is_visible()
+
+
+def test_a_form_proposes_the_folders_of_the_app(site: Site, visit: Visit, allot: Allot, tmp_path: Path) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/new-instance.html")
+    values = {"name": "paint", "app": "stable-diffusion-webui", "gpuSpec": "l4-quarter"}
+    fill(visit, {**values, "use-model-cache": True, "use-outputs": True})
+    folders = [visit.page.input_value(f'[name="folder-{name}"]') for name in ("model-cache", "outputs")]
+    assert folders == ["/workspace/models", "/workspace/base"]
+    fill(visit, {"folder-outputs": "/workspace/outputs"})
+    fill(visit, {"app": "comfyui"})
+    folders = [visit.page.input_value(f'[name="folder-{name}"]') for name in ("model-cache", "outputs")]
+    assert folders == ["/workspace", "/workspace/outputs"]
+    fill(visit, {"folder-model-cache": "/workspace/models"})
+    path, text, _ = read_result(visit)
+    check_file(allot, site.place, tmp_path, path, text)
+
+
+def test_a_form_says_that_nobody_has_an_ssh_key(site: Site, visit: Visit, tmp_path: Path) -> None:
+    hint = "No Admin or Member of the tenant has an SSH key yet"
+    place = site.place.copy(tmp_path)
+    path = place.root / "tenants/solo-ada/members.yaml"
+    text = path.read_text(encoding="utf-8")
+    for keys in (True, False):
+        if not keys:
+            path.write_text(text[: text.index("      sshKeys:")], encoding="utf-8")
+            place.merge()
+        build(place, tmp_path / "site", "solo-ada")
+        with serve(tmp_path / "site") as url:
+            visit.open(f"{url}/tenants/solo-ada/new-instance.html")
+            fill(visit, {"name": "shell", "ssh": True})
+            assert (hint in (visit.page.text_content("#effect") or "")) != keys
 
 
 @pytest.mark.parametrize("order", [("loras", "characters"), ("characters", "loras")])

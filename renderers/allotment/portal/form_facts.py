@@ -27,7 +27,8 @@ def describe_new(site: SiteFacts, area: TenantArea, kind: str) -> dict[str, Any]
     facts = {"names": names[:MAX_NAMES], "hasAllNames": len(names) <= MAX_NAMES}
     if kind == INSTANCE_KIND:
         mount = {"pattern": ABSOLUTE_PATH.pattern, "maxLength": MAX_MOUNT_PATH, "systemPaths": SYSTEM_PATHS}
-        facts |= {"storages": _list_storages(site, area), "mount": mount}
+        has_ssh_keys = any(member.ssh_keys and member.role != "Viewer" for member in area.members)
+        facts |= {"storages": _list_storages(site, area), "mount": mount, "hasSshKeys": has_ssh_keys}
     return _describe_limits(area) | facts | {"header": _build_header(path, kind), "forge": _describe_forge(site, "")}
 
 

@@ -150,11 +150,11 @@ function newFileUrl(forge, path, text) {
   return whole.length <= forge.maxUrl ? whole : url;
 }
 
-// Show the problems of the input, or the result: its effect, file and command.
-function showResult(facts, result) {
+// Show the problems of the input, or the result: its effect, file and command. A form without input shows no problems.
+function showResult(facts, result, hasInput) {
   const problems = find("problems");
   problems.replaceChildren(...result.problems.map(text => Object.assign(document.createElement("li"), {textContent: text})));
-  problems.hidden = !result.problems.length;
+  problems.hidden = !hasInput || !result.problems.length;
   find("effect").replaceChildren(...result.effect.map(text => Object.assign(document.createElement("li"), {textContent: text})));
   find("result").hidden = Boolean(result.problems.length);
   if (result.problems.length) return;
@@ -248,6 +248,17 @@ function startInstanceForm(form, facts, offers) {
     return problems;
   }
 
+  // Propose a folder of the app for each chosen storage, until the user writes another.
+  function proposeFolders() {
+    const folders = (findVersion()?.folders || []).map(each => each.path);
+    const inputs = [...form.querySelectorAll("[data-storage]:not([hidden]):has(:checked) [type=text]")];
+    const used = inputs.filter(input => input.dataset.isChosen).map(input => input.value.trim());
+    for (const input of inputs.filter(input => !input.dataset.isChosen)) {
+      input.value = folders.find(path => !used.includes(path)) || "";
+      used.push(input.value);
+    }
+  }
+
   function checkFolder(path, storage) {
     const {pattern, maxLength, systemPaths} = facts.mount;
     if (!new RegExp(`^(?:${pattern})$`).test(path) || /\/\.{1,2}(?:\/|$)/.test(path)) return [`Write the folder of ${storage} in the container, such as /workspace/data.`];
@@ -281,6 +292,7 @@ function startInstanceForm(form, facts, offers) {
     if (!Number.isInteger(replicas) || replicas < 1 || replicas > 100) problems.push("An instance has 1 to 100 replicas.");
     if (!facts.isActive) problems.push("The tenant is not Active, so it can't run an instance.");
     if (!fields.version.value) problems.push(facts.canLogIn ? "No version of this app is possible in your tariff plan." : "Nobody could log in to this app: first add a member with a subject.");
+    proposeFolders();
     const mounts = listMounts(replicas, problems);
     const hasSsh = fields.ssh.checked && !form.querySelector("#ssh-field").hidden;
     const spec = offers.gpuSpecs.find(each => each.cluster === fields.cluster.value && each.name === fields.gpuSpec.value);
@@ -290,6 +302,7 @@ function startInstanceForm(form, facts, offers) {
     } else if (Number.isInteger(replicas) && replicas >= 1 && spec.price !== null) {
       effect.push(...describeUnits(facts, budget, spec, replicas, problems));
     }
+    if (hasSsh && !facts.hasSshKeys) effect.push("No Admin or Member of the tenant has an SSH key yet: add sshKeys to a user in members.yaml.");
     effect.push(checkCount(facts, "instances", problems));
     const lines = [
       ...facts.header, `  name: ${scalar(name)}`, "spec:", `  cluster: ${scalar(fields.cluster.value)}`, `  gpuSpec: ${scalar(fields.gpuSpec.value)}`,
@@ -501,12 +514,12 @@ async function startForm() {
     addReserved(offers, facts.reserved);
   }
   const build = FORMS[form.dataset.form](form, facts, offers);
-  const show = () => showResult(facts, build());
-  form.addEventListener("input", event => { event.target.dataset.isChosen = "true"; show(); });
-  form.addEventListener("submit", event => { event.preventDefault(); show(); });
+  const show = hasInput => showResult(facts, build(), hasInput);
+  form.addEventListener("input", event => { event.target.dataset.isChosen = "true"; show(true); });
+  form.addEventListener("submit", event => { event.preventDefault(); show(true); });
   form.hidden = !form.elements.length;
   find("without-scripts").hidden = true;
-  show();
+  show(form.hidden);
 }
 
 startForm();
