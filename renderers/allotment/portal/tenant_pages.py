@@ -85,10 +85,8 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea, *, has_ledger_trouble:
 
 def _build_forms(site: SiteFacts, area: TenantArea, folder: str) -> Iterator[Page]:
     """Yield the pages with the forms for a new instance and a new storage."""
-    storages = [storage.row for storage in area.storages if storage.text]
     facts = describe_new(site, area, INSTANCE_KIND)
-    path = f"{folder}/new-instance.html"
-    yield render_page(path, "new_instance.html.j2", site=site, area=area, storages=storages, facts=facts)
+    yield render_page(f"{folder}/new-instance.html", "new_instance.html.j2", site=site, area=area, facts=facts)
     facts = describe_new(site, area, STORAGE_KIND)
     yield render_page(f"{folder}/new-storage.html", "new_storage.html.j2", site=site, area=area, facts=facts)
 

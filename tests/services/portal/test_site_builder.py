@@ -26,6 +26,7 @@ from allotment.services.portal.site_builder import BuildResult, SiteBuilder
 from allotment.services.reporter.clone import Clone
 
 ALL = 7
+MAX_FORM = 70_000  # with all names and storages, so that a page with its assets stays below 100 KB
 
 
 @pytest.fixture(scope="module")
@@ -198,6 +199,11 @@ def test_a_tenant_with_many_instances_has_a_limited_number_of_pages(portal: Port
     text = (folder / "group-a.yaml").read_text(encoding="utf-8")
     for number in range(MAX_RESOURCES + 20):
         (folder / f"many-{number}.yaml").write_text(text.replace("group-a", f"many-{number}"), encoding="utf-8")
+    folder = portal.place.root / "tenants/uni-lab/storages"
+    text = (folder / "papers.yaml").read_text(encoding="utf-8")
+    for number in range(MAX_RESOURCES):
+        name = f"many-files-with-a-long-name-{number}"
+        (folder / f"{name}.yaml").write_text(text.replace("name: papers", f"name: {name}"), encoding="utf-8")
     portal.place.merge()
     wait = ("Waiting", "NoFreeUnit", "no unit is free")
     report_all(portal.place, {**TROUBLES, ("uni-lab", "many-1"): wait, ("uni-lab", "many-99"): wait})
@@ -208,6 +214,7 @@ def test_a_tenant_with_many_instances_has_a_limited_number_of_pages(portal: Port
     form = (pages / "new-instance.html").read_text(encoding="utf-8")
     assert all(f'"many-{number}"' in form for number in range(MAX_RESOURCES + 20))
     assert '"hasAllNames": true' in form
+    assert len(form) < MAX_FORM
     platform = portal.folder / "site/platform/index.html"
     text = platform.read_text(encoding="utf-8")
     assert "tenants/uni-lab/instances/many-1.html" in text

@@ -207,7 +207,21 @@ function describeUnits(facts, budget, spec, units, problems) {
   ];
 }
 
+// Add a line for each storage. In the page itself, the lines of many storages would be too large.
+function addStorages(storages) {
+  const template = find("storage");
+  for (const {name} of storages) {
+    const row = template.content.firstElementChild.cloneNode(true);
+    row.dataset.storage = name;
+    row.querySelector("[type=checkbox]").name = `use-${name}`;
+    row.querySelector("[type=text]").name = `folder-${name}`;
+    row.querySelector("span").textContent = name;
+    template.before(row);
+  }
+}
+
 function startInstanceForm(form, facts, offers) {
+  addStorages(facts.storages);
   const fields = form.elements;
   const budget = new Budget(facts, offers.currency);
   setOptions(fields.app, offers.apps.filter(app => app.versions.length).map(app => [app.name, app.title]));
