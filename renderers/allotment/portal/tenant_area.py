@@ -107,7 +107,8 @@ class TenantArea(NamedTuple):
     `month` is None without a readable declaration. `stale_clusters` are the clusters with a possibly outdated report.
     `reserved` has the units that are reserved for the tenant. `members_text` is the file of its members; empty without members.
     `omitted` is the number of resources that have no page, because the tenant has too many.
-    `instance_names` and `storage_names` are all declared ones. `running_mounts` has the running instances that mount each storage.
+    `instance_names` and `storage_names` are the names of all declared instances and storages.
+    `running_mounts` has the running instances that mount each storage.
     `invoices`, `merges` and `state_changes` are sorted, the newest first; the first invoice is that of the current month.
     """
 

@@ -47,7 +47,8 @@ class TenantResources(NamedTuple):
     """The resources of a tenant. `clusters` are the clusters that have or should have them.
 
     `omitted` is the number of resources that have no page, because the tenant has too many. `instance_names` and
-    `storage_names` are all declared ones. `running_mounts` has the running instances that mount each storage.
+    `storage_names` are the names of all declared instances and storages.
+    `running_mounts` has the running instances that mount each storage.
     """
 
     instances: tuple[InstanceDetail, ...]
