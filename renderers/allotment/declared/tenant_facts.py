@@ -85,8 +85,8 @@ class TenantFacts(NamedTuple):
 
     @property
     def is_active(self) -> bool:
-        """Whether the instances of the tenant may run."""
-        return self.lifecycle == "Active"
+        """Whether the instances of the tenant may run. If its declaration can't be read, its published instances run on."""
+        return self.lifecycle in ("Active", "")
 
 
 def summarize_tenant(folder: ScopeDeclarations) -> TenantFacts:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 MANAGED_BY = "app.kubernetes.io/managed-by"
 PROGRAM_NAME = "allotment"
 MANAGED_BY_SELECTOR = f"{MANAGED_BY}={PROGRAM_NAME}"  # selects the objects that we created
@@ -182,6 +184,15 @@ def ssh_command(instance: str, tenant: str, host: str, port: int) -> str:
     """Return the command with which people log in to an instance at the SSH gateway."""
     option = "" if port == 22 else f"-p {port} "
     return f"ssh {option}{ssh_user(instance, tenant)}@{host}"
+
+
+_SSH_COMMAND = re.compile(r"ssh (?:-p [1-9][0-9]{0,4} )?([a-z0-9-]{1,130})@[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+def is_ssh_command(text: str, instance: str, tenant: str) -> bool:
+    """Return whether a text is an SSH command of an instance as `ssh_command` returns it, for any host."""
+    match = _SSH_COMMAND.fullmatch(text)
+    return match is not None and match[1] == ssh_user(instance, tenant)
 
 
 def wait_marker(stem: str, source: str) -> str:

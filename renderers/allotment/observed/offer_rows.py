@@ -66,7 +66,7 @@ class SpecRow(NamedTuple):
 
 
 def claim_declared_units(tenants: Iterable[TenantFacts]) -> list[UnitClaim]:
-    """Return the units that the running instances of active tenants claim."""
+    """Return the units that the running instances of tenants claim."""
     return [
         UnitClaim(
             instance.cluster, instance.gpu_spec, tenant.tenant, instance.name, instance.replicas, instance.replicas

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from allotment.declared.kinds.declaration import API_VERSION
+from allotment.manifests import names
 from allotment.manifests.yaml_text import Malformed, dump, load_one, split
 from allotment.problems import quote_value
 
@@ -320,7 +321,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def parse_tenant_status(data: bytes) -> TenantStatus:
-    """Return a tenant's status from its file.
+    """Return a tenant's status from its file. It has no SSH command that could run anything but a login to the instance.
 
     Raises Malformed if the file is invalid, and ImplausibleStatus if no reporter could have written it.
     """
@@ -332,7 +333,16 @@ def parse_tenant_status(data: bytes) -> TenantStatus:
         ("snapshot", status.snapshots),
     ):
         _check_names(kind, resources)
-    return status
+    return msgspec.structs.replace(
+        status, instances=tuple(_check_ssh_command(instance, status.tenant) for instance in status.instances)
+    )
+
+
+def _check_ssh_command(instance: Instance, tenant: str) -> Instance:
+    """Return an instance without its SSH command if the command isn't one of the SSH gateway: people copy it to their shells."""
+    if not instance.ssh_command or names.is_ssh_command(instance.ssh_command, instance.name, tenant):
+        return instance
+    return msgspec.structs.replace(instance, ssh_command="")
 
 
 def parse_cluster_status(data: bytes) -> ClusterStatus:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
@@ -25,7 +26,7 @@ def build_provider_pages(site: SiteFacts, area: ProviderArea) -> Iterator[Page]:
         site=site,
         area=area,
         rows=[_describe_cluster(entry) for entry in area.clusters],
-        income=sum(round_money(entry.income) for entry in area.clusters),
+        income=sum((round_money(entry.income) for entry in area.clusters), Decimal()),
     )
     for entry in area.clusters:
         yield render_page(

@@ -23,10 +23,11 @@ class _SpecSummary(NamedTuple):
     total: int
 
 
-def build_public_pages(site: SiteFacts) -> Iterator[Page]:
-    """Yield the pages that everybody may read."""
+def build_public_pages(site: SiteFacts, tenant: str | None = None) -> Iterator[Page]:
+    """Yield the pages that everybody may read. `tenant` is the only tenant with pages; None stands for all tenants."""
     yield render_page("index.html", "home.html.j2", site=site, offers=_summarize_specs(site))
     yield render_page("start/index.html", "start.html.j2", site=site)
+    yield render_page("tenants/index.html", "tenants.html.j2", site=site, tenant=tenant)
     yield render_page(
         "catalog/index.html",
         "catalog.html.j2",

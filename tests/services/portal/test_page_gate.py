@@ -9,6 +9,7 @@ from http import HTTPStatus
 import pytest
 from tests.portal.test_access import ACCESS
 
+from allotment.adapters.page_server import Decision
 from allotment.portal.access import AccessList
 from allotment.services.portal.page_gate import HEADERS, PageGate
 
@@ -18,7 +19,7 @@ TEAM = base64.urlsafe_b64encode(json.dumps(["platform-team"]).encode()).decode()
 def test_before_the_first_build_nobody_reads_anything() -> None:
     gate = PageGate(is_local=True)
     gate.update(ACCESS)
-    assert gate.decide("index.html", (None, TEAM)).status == HTTPStatus.SERVICE_UNAVAILABLE
+    assert gate.decide("index.html", (None, TEAM, "localhost:8082")).status == HTTPStatus.SERVICE_UNAVAILABLE
 
 
 @pytest.mark.parametrize(
@@ -34,18 +35,18 @@ def test_without_a_declared_portal_only_this_machine_reads_all(is_local: bool, p
     gate = PageGate(is_local=is_local)
     gate.update(None)
     gate.open()
-    assert gate.decide(path, (None, TEAM)).status == status
+    assert gate.decide(path, (None, TEAM, "localhost:8082")).status == status
 
 
 def test_the_declared_readers_pass() -> None:
     gate = PageGate(is_local=False)
     gate.update(ACCESS)
     gate.open()
-    assert HEADERS == ("x-portal-subject", "x-portal-groups")
-    assert gate.decide("index.html", (None, None)).status == HTTPStatus.OK
-    assert gate.decide("platform/index.html", (None, TEAM)).status == HTTPStatus.OK
-    assert gate.decide("platform/index.html", ("00u1mia", None)).status == HTTPStatus.FORBIDDEN
-    assert gate.decide("tenants/kite/index.html", ("00u1mia", None)).status == HTTPStatus.OK
+    assert HEADERS == ("x-portal-subject", "x-portal-groups", "Host")
+    assert gate.decide("index.html", (None, None, "gpus.test")).status == HTTPStatus.OK
+    assert gate.decide("platform/index.html", (None, TEAM, "localhost:8082")).status == HTTPStatus.OK
+    assert gate.decide("platform/index.html", ("00u1mia", None, "gpus.test")).status == HTTPStatus.FORBIDDEN
+    assert gate.decide("tenants/kite/index.html", ("00u1mia", None, "gpus.test")).status == HTTPStatus.OK
 
 
 @pytest.mark.parametrize("path", ["tenants", "tenants/index.html"])
@@ -53,9 +54,9 @@ def test_a_visitor_is_sent_to_the_own_pages(path: str) -> None:
     gate = PageGate(is_local=False)
     gate.update(ACCESS)
     gate.open()
-    assert gate.decide(path, ("00u1mia", None)) == (HTTPStatus.FOUND, ("/tenants/kite/",))
-    assert gate.decide(path, (None, TEAM)) == (HTTPStatus.FOUND, ("/platform/",))
-    assert gate.decide(path, ("stranger", None)).status == HTTPStatus.FORBIDDEN
+    assert gate.decide(path, ("00u1mia", None, "gpus.test")) == Decision(HTTPStatus.FOUND, ("/tenants/kite/",))
+    assert gate.decide(path, (None, TEAM, "localhost:8082")) == Decision(HTTPStatus.FOUND, ("/platform/",))
+    assert gate.decide(path, ("stranger", None, "gpus.test")).status == HTTPStatus.FORBIDDEN
 
 
 def test_a_member_of_several_tenants_chooses() -> None:
@@ -63,4 +64,55 @@ def test_a_member_of_several_tenants_chooses() -> None:
     mia = frozenset({"mia"})
     gate.update(AccessList(frozenset(), {"a": mia, "b": mia, "c": frozenset()}, {}))
     gate.open()
-    assert gate.decide("tenants", ("mia", None)) == (HTTPStatus.MULTIPLE_CHOICES, ("/tenants/a/", "/tenants/b/"))
+    assert gate.decide("tenants", ("mia", None, "gpus.test")) == Decision(
+        HTTPStatus.MULTIPLE_CHOICES, ("/tenants/a/", "/tenants/b/")
+    )
+
+
+def test_a_member_of_the_platform_team_with_a_tenant_chooses() -> None:
+    gate = PageGate(is_local=False)
+    gate.update(ACCESS)
+    gate.open()
+    areas = ("/tenants/kite/", "/platform/")
+    assert gate.decide("tenants", ("00u1mia", TEAM, "gpus.test")) == Decision(HTTPStatus.MULTIPLE_CHOICES, areas)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_read"),
+    [
+        ("localhost", True),
+        ("LocalHost:8082", True),
+        ("127.0.0.1:8082", True),
+        ("[::1]:8082", True),
+        (None, True),
+        ("attacker.example", False),
+        ("localhost.attacker.example", False),
+        ("127.0.0.1.attacker.example:8082", False),
+        ("", False),
+    ],
+)
+def test_without_a_declared_portal_the_scripts_of_other_websites_read_nothing(host: str | None, is_read: bool) -> None:
+    """The name of any website may resolve to 127.0.0.1. The browser then sends this name in the header Host."""
+    gate = PageGate(is_local=True)
+    gate.update(None)
+    gate.open()
+    expected = HTTPStatus.OK if is_read else HTTPStatus.MISDIRECTED_REQUEST
+    assert gate.decide("platform/index.html", (None, None, host)).status == expected
+
+
+@pytest.mark.parametrize(
+    ("is_declared", "path", "words"),
+    [
+        (True, "platform/index.html", "The groups in spec.portal"),
+        (True, "provider/index.html", "The groups in spec.portal"),
+        (True, "tenants/kite/index.html", "The admin of the tenant adds members"),
+        (False, "platform/index.html", "the platform doesn't declare a portal"),
+    ],
+)
+def test_a_refusal_says_who_may_read(is_declared: bool, path: str, words: str) -> None:
+    gate = PageGate(is_local=False)
+    gate.update(ACCESS if is_declared else None)
+    gate.open()
+    decision = gate.decide(path, ("stranger", None, "gpus.test"))
+    assert decision.status == HTTPStatus.FORBIDDEN
+    assert words in decision.reason

@@ -172,6 +172,46 @@ def test_a_bug_with_one_tenant_leaves_the_others(portal: Portal, monkeypatch: py
     assert portal.build().tenants == 1
 
 
+def test_a_bug_with_one_tenant_in_a_first_build_leaves_earlier_pages(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each `allot portal build` is a first build. The sums of the provider need all tenants, so its pages stay, too."""
+    site = portal.folder / "site"
+    before = [read_all(site / folder) for folder in ("tenants/uni-lab", "provider")]
+
+    def fail(site: SiteFacts, area: TenantArea, **options: Any) -> Iterator[Page]:
+        if area.name == "uni-lab":
+            raise ValueError("a bug")
+        return build_tenant_pages(site, area, **options)
+
+    monkeypatch.setattr("allotment.services.portal.site_builder.build_tenant_pages", fail)
+    result = SiteBuilder(Clone(portal.place.root), PageFolder(site)).build(NOW)
+    assert (list(result.traces), result.removed) == (["uni-lab"], 0)
+    assert [read_all(site / folder) for folder in ("tenants/uni-lab", "provider")] == before
+    assert all(before)
+
+
+def test_a_change_and_its_revert_are_in_the_history(portal: Portal) -> None:
+    path = "tenants/solo-ada/tenant.yaml"
+    edit(portal.place.root, path, "displayName: Ada", "displayName: Countess")
+    portal.place.merge()
+    edit(portal.place.root, path, "displayName: Countess", "displayName: Ada")
+    portal.place.merge()
+    history = portal.folder / "site/tenants/solo-ada/history.html"
+    count = history.read_text(encoding="utf-8").count("<tr>")
+    assert portal.build().tenants == 1
+    assert history.read_text(encoding="utf-8").count("<tr>") == count + 2
+
+
+def test_a_platform_without_clusters_has_pages(place: Place, tmp_path: Path) -> None:
+    for folder in ("clusters", "tenants", "platform/add-ons"):
+        shutil.rmtree(place.root / folder, ignore_errors=True)
+    place.merge()
+    SiteBuilder(Clone(place.root), PageFolder(tmp_path / "site")).build(NOW)
+    assert "0.00 EUR" in (tmp_path / "site/provider/index.html").read_text(encoding="utf-8")
+    assert "No cluster is declared." in (tmp_path / "site/platform/index.html").read_text(encoding="utf-8")
+
+
 def test_a_removed_member_loses_access_before_the_pages_are_rendered(place: Place, tmp_path: Path) -> None:
     path = place.root / "platform/platform.yaml"
     path.write_text(f"{path.read_text(encoding='utf-8')}  portal:\n    cluster: eu-1\n", encoding="utf-8")

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
-from typing import NamedTuple
 
+from allotment.adapters.page_server import Decision
 from allotment.manifests.cluster.portal import GROUPS_HEADER, SUBJECT_HEADER
 from allotment.portal.access import PLATFORM, TENANTS, AccessList, Visitor, read_visitor
 
-HEADERS = SUBJECT_HEADER, GROUPS_HEADER
+HEADERS = SUBJECT_HEADER, GROUPS_HEADER, "Host"
 OWN_AREA = (TENANTS, f"{TENANTS}/index.html")  # the server sends a visitor from here to the visitor's own pages
 
-
-class Decision(NamedTuple):
-    """The status of a request, and the address of a redirect or the addresses to choose from.
-
-    OK means that the page may be read.
-    """
-
-    status: HTTPStatus
-    addresses: tuple[str, ...] = ()
-
-
 _NO_READERS = AccessList(frozenset(), {}, {})
+_LOCAL_HOST = re.compile(r"(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
+_UNBUILT = Decision(HTTPStatus.SERVICE_UNAVAILABLE, reason="The pages are not built yet.")
+_FOREIGN_HOST = Decision(
+    HTTPStatus.MISDIRECTED_REQUEST,
+    reason="Open this page at localhost: the platform doesn't declare a portal with readers.",
+)
+_UNDECLARED = Decision(
+    HTTPStatus.FORBIDDEN,
+    reason="Only public pages can be read, because the platform doesn't declare a portal: set spec.portal in platform/platform.yaml.",
+)
+_NO_TENANT = Decision(
+    HTTPStatus.FORBIDDEN,
+    reason="Your login has no access to this page. The admin of the tenant adds members.",
+)
+_NO_GROUP = Decision(
+    HTTPStatus.FORBIDDEN,
+    reason="Your login has no access to this page. The groups in spec.portal of the platform have access.",
+)
 
 
 class PageGate:
@@ -47,21 +55,23 @@ class PageGate:
     def decide(self, path: str, headers: tuple[str | None, ...]) -> Decision:
         """Return the decision for the page at a path. `headers` has the values of HEADERS."""
         if not self._is_open:
-            return Decision(HTTPStatus.SERVICE_UNAVAILABLE)
+            return _UNBUILT
+        *identity, host = headers
         if self._access_list is None and self._is_local:
-            return Decision(HTTPStatus.OK)
+            # The name of another website may resolve to this machine, and then its scripts could read the pages.
+            return Decision(HTTPStatus.OK) if host is None or _LOCAL_HOST.fullmatch(host) else _FOREIGN_HOST
         access_list = self._access_list or _NO_READERS
-        visitor = read_visitor(*headers)
-        if path in OWN_AREA:
-            return _choose_own_area(access_list, visitor)
-        return Decision(HTTPStatus.OK if access_list.may_read(path, visitor) else HTTPStatus.FORBIDDEN)
+        visitor = read_visitor(*identity)
+        if path in OWN_AREA and (addresses := _list_own_areas(access_list, visitor)):
+            return Decision(HTTPStatus.FOUND if len(addresses) == 1 else HTTPStatus.MULTIPLE_CHOICES, addresses)
+        if access_list.may_read(path, visitor):
+            return Decision(HTTPStatus.OK)
+        if self._access_list is None:
+            return _UNDECLARED
+        return _NO_TENANT if path.partition("/")[0] == TENANTS else _NO_GROUP
 
 
-def _choose_own_area(access_list: AccessList, visitor: Visitor) -> Decision:
-    """Return the way to the pages of a visitor's tenants, or to those of the platform."""
-    addresses = tuple(f"/{TENANTS}/{name}/" for name in access_list.list_tenants(visitor))
-    if not addresses and access_list.may_read(PLATFORM, visitor):
-        addresses = (f"/{PLATFORM}/",)
-    if not addresses:
-        return Decision(HTTPStatus.FORBIDDEN)
-    return Decision(HTTPStatus.FOUND if len(addresses) == 1 else HTTPStatus.MULTIPLE_CHOICES, addresses)
+def _list_own_areas(access_list: AccessList, visitor: Visitor) -> tuple[str, ...]:
+    """Return the addresses of a visitor's tenants, and of the platform."""
+    areas = [f"/{TENANTS}/{name}/" for name in access_list.list_tenants(visitor)]
+    return tuple([*areas, f"/{PLATFORM}/"] if access_list.may_read(PLATFORM, visitor) else areas)

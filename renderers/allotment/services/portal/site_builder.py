@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.git.repository import Repository
@@ -14,7 +14,7 @@ from allotment.declared.reading import suggest_name
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.observed.resource_rows import read_offers
 from allotment.observed.resource_status import ResourceStatus
-from allotment.portal.access import AccessList, build_access_list
+from allotment.portal.access import PROVIDER, TENANTS, AccessList, build_access_list
 from allotment.portal.change_history import group_merges
 from allotment.portal.page_renderer import list_assets
 from allotment.portal.platform_area import BudgetUse
@@ -174,8 +174,12 @@ class SiteBuilder:
     def build(self, now: datetime.datetime) -> BuildResult:
         """Write the changed pages. If it fails, the next build starts again from the state before.
 
-        Raises OperationRefused if a remote doesn't answer, or if there is no such tenant.
+        Raises OperationRefused if a remote doesn't answer, if there is no such tenant, or if another process writes the folder.
         """
+        with self._folder.lock():
+            return self._build(now)
+
+    def _build(self, now: datetime.datetime) -> BuildResult:
         inputs = read_site_inputs(StatusView(self._clone, selection=()), self._history, now)
         if self._tenant is not None and self._tenant not in inputs.names:
             hint = suggest_name(self._tenant, inputs.names)
@@ -193,15 +197,19 @@ class SiteBuilder:
         results = {name: result for name, result in written.items() if not result.trace}
         self._results = {name: result for name, result in (self._results | results).items() if name in keys}
         self._statuses = {name: self._statuses[name] for name in inputs.names if name in self._statuses}
-        shared = [write_pages(self._folder, [*list_assets(), *build_public_pages(site)])]
+        shared = [write_pages(self._folder, [*list_assets(), *build_public_pages(site, self._tenant)])]
         if self._tenant is None:
-            shared += self._write_areas(inputs, site, results, now, is_complete=len(written) == len(inputs.names))
+            shared += self._write_areas(inputs, site, results, now, is_complete=len(results) == len(inputs.names))
         paths = frozenset[str]().union(
             *(pages.paths for pages in shared),
             self._provider_paths,
             *(result.pages.paths for result in self._results.values()),
         )
-        removed = self._folder.remove_others(paths) if has_other_files else self._folder.remove(self._paths - paths)
+        removed = (
+            self._folder.remove_others(paths, _list_failed_folders(traces))
+            if has_other_files or traces
+            else self._folder.remove(self._paths - paths)
+        )
         self._paths, self._has_other_files = paths, bool(traces)
         self._keys = {name: key for name, key in keys.items() if name not in traces}
         self._shared_key = inputs.shared_key
@@ -303,6 +311,11 @@ class SiteBuilder:
         )
         task = _TenantPagesTask(site, tenant_inputs, self._folder)
         return dict(zip(names, run_batches(task, names, self._processes), strict=True))
+
+
+def _list_failed_folders(names: Collection[str]) -> list[str]:
+    """Return the folders with pages that stay if Allotment fails on tenants. The pages of the provider need all tenants."""
+    return [PROVIDER, *(f"{TENANTS}/{name}" for name in names)] if names else []
 
 
 def _group_rows(rows: Iterable[ResourceStatus]) -> dict[str, Sequence[ResourceStatus]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.branches.status_branches import tenant_of, tenant_path, usage_owner, usage_path
@@ -136,10 +136,25 @@ def read_tenant_keys(
     repository, currency = inputs.view.clone.repository, inputs.platform.spec.billing.currency
     reserved = list_reserved(inputs.catalog_check.catalog, currency, facts)
     listings = [repository.listing(commit) for _, commit in sorted(inputs.view.reported_status.commits.items())]
+    newest_merges = _find_newest_merges(inputs.merges)
     return {
-        name: (_describe_tenant(inputs, name, hashes[name], listings, reserved), tuple(pull_requests.get(name, ())))
+        name: (
+            _describe_tenant(inputs, name, hashes[name], listings, reserved),
+            newest_merges.get(name),
+            tuple(pull_requests.get(name, ())),
+        )
         for name in inputs.names
     }
+
+
+def _find_newest_merges(merges: Iterable[Merge]) -> dict[str, str]:
+    """Return the commit of the newest merge of each tenant. A merge may leave the declarations as they were at the last build."""
+    newest: dict[str, str] = {}
+    for merge in merges:
+        for scope in merge.changes:
+            if scope.kind == "tenant":
+                newest.setdefault(scope.name, merge.commit)
+    return newest
 
 
 def _describe_tenant(
