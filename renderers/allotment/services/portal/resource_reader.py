@@ -73,14 +73,14 @@ def read_resources(
     instances, storages = tuple(reader.list_instances()), tuple(reader.list_storages(snapshots))
     clusters = frozenset(status.resource.cluster for status in reader.statuses)
     return TenantResources(
-        instances,
-        storages,
-        snapshots,
-        clusters,
-        reader.omitted,
-        reader.list_declared_names(INSTANCE),
-        reader.list_declared_names(STORAGE),
-        reader.find_running_mounts(),
+        instances=instances,
+        storages=storages,
+        snapshots=snapshots,
+        clusters=clusters,
+        omitted=reader.omitted,
+        instance_names=reader.list_declared_names(INSTANCE),
+        storage_names=reader.list_declared_names(STORAGE),
+        running_mounts=reader.find_running_mounts(),
     )
 
 
