@@ -20,6 +20,8 @@ _BEFORE_TENANT = (
     "by ",
     "--",
 )  # what precedes the name of a tenant in a text
+_AFTER_TENANT = "/", "'s "
+_UNKNOWN_TENANT = "no Tenant is named"  # after these words, a text suggests names of tenants
 _CLAUSE_ENDS = (": ", "; ", ". ")
 
 
@@ -72,7 +74,9 @@ def hide_tenants(text: str, own: str, tenants: Collection[str], resources: Colle
         name, before = match[0], short[: match.start()]
         if name == own or name not in tenants:
             continue
-        is_tenant = short.startswith("/", match.end()) or before.endswith(_BEFORE_TENANT)
+        is_tenant = (
+            short.startswith(_AFTER_TENANT, match.end()) or before.endswith(_BEFORE_TENANT) or _UNKNOWN_TENANT in before
+        )
         if is_tenant or ("-" in name and name not in resources):
             end = max(before.rfind(mark) for mark in _CLAUSE_ENDS)
             return f"{before[:end]}: the rest {_HIDDEN}" if end > 0 else f"this text {_HIDDEN}"
