@@ -99,3 +99,10 @@ def test_one_process_builds_pages_at_a_time(tmp_path: Path) -> None:
         pass
     with folder.lock():
         folder.write("index.html", b"page")
+
+
+def test_a_folder_without_its_marker_can_not_be_locked(tmp_path: Path) -> None:
+    folder = PageFolder(tmp_path / "site")
+    (folder.out / MARKER).unlink()
+    with pytest.raises(OperationRefused, match="No such file"), folder.lock():
+        pass

@@ -39,11 +39,15 @@ class PageFolder:
     def lock(self) -> Iterator[None]:
         """Keep other processes from building pages in the folder. Raises OperationRefused if one does already."""
         try:
-            with open(self.out / MARKER, "rb") as marker:
+            marker = open(self.out / MARKER, "rb")  # noqa: SIM115  # closed below, after the lock is taken
+        except OSError as error:
+            raise self._describe(error) from None
+        with marker:
+            try:
                 fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                yield
-        except BlockingIOError:
-            raise OperationRefused(f"another process writes {self.out}: name another folder, or wait") from None
+            except BlockingIOError:
+                raise OperationRefused(f"another process writes {self.out}: name another folder, or wait") from None
+            yield
 
     def write(self, path: str, content: bytes) -> bool:
         """Write the page at a path below the folder. Return whether this changed the page."""

@@ -125,12 +125,8 @@ def _paginate(
 
 
 def _describe_finding(finding: Finding) -> Finding:
-    return Finding(
-        finding.severity,
-        shorten_text(finding.subject, MAX_TEXT),
-        shorten_text(finding.message, MAX_ADVICE),
-        shorten_text(finding.advice, MAX_ADVICE),
-    )
+    message, advice = shorten_text(finding.message, MAX_ADVICE), shorten_text(finding.advice, MAX_ADVICE)
+    return finding._replace(subject=shorten_text(finding.subject, MAX_TEXT), message=message, advice=advice)
 
 
 def _describe_retained(entry: RetainedEntry) -> RetainedEntry:

@@ -19,7 +19,7 @@ from allotment.portal.change_history import group_merges
 from allotment.portal.page_renderer import list_assets
 from allotment.portal.platform_area import BudgetUse
 from allotment.portal.public_pages import build_public_pages
-from allotment.portal.site_facts import SiteFacts
+from allotment.portal.site_facts import GpuSpecEntry, SiteFacts
 from allotment.portal.tenant_area import PullRequestEntry
 from allotment.portal.tenant_pages import build_tenant_pages
 from allotment.problems import OperationRefused, quote_value
@@ -189,10 +189,12 @@ class SiteBuilder:
         self._update_readers(build_access_list(portal.groups, self._facts.values()) if portal is not None else None)
         has_other_files, self._has_other_files = self._has_other_files, True
         requests = self._read_pull_requests(inputs)
-        keys = read_tenant_keys(inputs, self._hashes, self._facts.values(), requests)
-        site = read_site_facts(inputs.view, inputs.platform, inputs.catalog_check.catalog, self._facts.values(), now)
+        catalog, currency = inputs.catalog_check.catalog, inputs.platform.spec.billing.currency
+        reserved = list_reserved(catalog, currency, self._facts.values())
+        keys = read_tenant_keys(inputs, self._hashes, reserved, requests)
+        site = read_site_facts(inputs.view, inputs.platform, catalog, self._facts.values(), now)
         chosen = self._choose_tenants(inputs, keys)
-        written = self._write_tenants(inputs, site, chosen, requests)
+        written = self._write_tenants(inputs, site, chosen, reserved, requests)
         traces = {name: result.trace for name, result in written.items() if result.trace}
         results = {name: result for name, result in written.items() if not result.trace}
         self._results = {name: result for name, result in (self._results | results).items() if name in keys}
@@ -207,7 +209,7 @@ class SiteBuilder:
         )
         removed = (
             self._folder.remove_others(paths, _list_failed_folders(traces))
-            if has_other_files or traces
+            if has_other_files
             else self._folder.remove(self._paths - paths)
         )
         self._paths, self._has_other_files = paths, bool(traces)
@@ -278,6 +280,7 @@ class SiteBuilder:
         inputs: SiteInputs,
         site: SiteFacts,
         names: list[str],
+        reserved: Mapping[str, Sequence[GpuSpecEntry]],
         pull_requests: Mapping[str, Sequence[PullRequestEntry]],
     ) -> dict[str, _TenantResult]:
         """Write the pages of some tenants."""
@@ -304,7 +307,7 @@ class SiteBuilder:
             repository=repository,
             status_commits=commits,
             merges=group_merges(inputs.merges, MAX_MERGES),
-            reserved=list_reserved(catalog, site.currency, self._facts.values()),
+            reserved=reserved,
             pull_requests=pull_requests,
             retained=inputs.retained,
             stale_clusters=inputs.stale_clusters,

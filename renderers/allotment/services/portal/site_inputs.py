@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.branches.status_branches import tenant_of, tenant_path, usage_owner, usage_path
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import Scope
-from allotment.declared.tenant_facts import TenantFacts
 from allotment.observed.publish_state import PublishReason, PublishState
 from allotment.observed.retention import RetainedTenant, RetentionRecord
 from allotment.portal.change_history import Merge
@@ -25,7 +24,6 @@ from allotment.services.platform_settings import read_platform
 from allotment.services.portal.invoice_reader import ClosedMonths, read_closed_months
 from allotment.services.portal.merge_history import MergeHistory
 from allotment.services.portal.platform_reader import summarize_publish
-from allotment.services.portal.site_reader import list_reserved
 from allotment.services.status_view.status_view import StatusView
 
 FindPublishState = Callable[[StatusView], PublishState]
@@ -129,12 +127,11 @@ def read_folder_hashes(inputs: SiteInputs) -> dict[str, str]:
 def read_tenant_keys(
     inputs: SiteInputs,
     hashes: Mapping[str, str],
-    facts: Collection[TenantFacts],
+    reserved: Mapping[str, Sequence[GpuSpecEntry]],
     pull_requests: Mapping[str, Sequence[PullRequestEntry]],
 ) -> dict[str, Hashable]:
     """Return the state of everything that only the pages of one tenant depend on, for each tenant."""
-    repository, currency = inputs.view.clone.repository, inputs.platform.spec.billing.currency
-    reserved = list_reserved(inputs.catalog_check.catalog, currency, facts)
+    repository = inputs.view.clone.repository
     listings = [repository.listing(commit) for _, commit in sorted(inputs.view.reported_status.commits.items())]
     newest_merges = _find_newest_merges(inputs.merges)
     return {
@@ -162,7 +159,7 @@ def _describe_tenant(
     name: str,
     folder_hash: str,
     listings: Sequence[Mapping[str, str]],
-    reserved: Mapping[str, list[GpuSpecEntry]],
+    reserved: Mapping[str, Sequence[GpuSpecEntry]],
 ) -> Hashable:
     blobs = tuple((listing.get(tenant_path(name)), listing.get(usage_path(name))) for listing in listings)
     retained = inputs.retained.get(name)
