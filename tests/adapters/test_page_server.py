@@ -102,7 +102,15 @@ def test_an_unchanged_page_is_not_sent_again(get: Get, folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("accepts", "is_compressed"),
-    [("gzip", True), ("br, GZIP;q=0.5", True), ("*", True), ("gzip;q=0", False), ("br", False), ("", False)],
+    [
+        ("gzip", True),
+        ("br, GZIP;q=0.5", True),
+        ("*", True),
+        ("*, gzip;q=0", False),
+        ("gzip;q=0", False),
+        ("br", False),
+        ("", False),
+    ],
 )
 def test_pages_are_compressed_for_those_who_accept_it(get: Get, accepts: str, is_compressed: bool) -> None:
     status, headers, body = get("/", Accept_Encoding=accepts)
@@ -191,13 +199,19 @@ def test_other_methods_are_refused(get: Get) -> None:
     assert get("/", "PUT")[0] == 501
 
 
-def test_the_cache_has_a_limit(get: Get, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_has_a_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_server, "MAX_CACHED_BYTES", 20_000)
     for number in range(10):
         (folder / f"page{number}.html").write_bytes(bytes([65 + number]) * 6_000)
+    cache = page_server._PageCache(folder)
     for _ in range(2):
         for number in range(10):
-            assert get(f"/page{number}.html")[2] == bytes([65 + number]) * 6_000
+            page = cache.read(f"page{number}.html")
+            assert page is not None
+            assert page.content == bytes([65 + number]) * 6_000
+            assert list(cache._pages)[-1] == f"page{number}.html"
+            assert cache._size == sum(map(page_server._count_bytes, cache._pages.values())) <= 20_000
+    assert list(cache._pages) == ["page7.html", "page8.html", "page9.html"]
 
 
 @given(st.text())

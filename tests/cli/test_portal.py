@@ -6,8 +6,9 @@ import datetime
 import html
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import Allot, Result, checked, edit
@@ -15,6 +16,10 @@ from tests.docs.october import record_october
 from tests.published import Place
 
 from allotment.observed.status import Instance, Storage, TenantStatus, Transition
+from allotment.portal.page_renderer import Page
+from allotment.portal.site_facts import SiteFacts
+from allotment.portal.tenant_area import TenantArea
+from allotment.portal.tenant_pages import build_tenant_pages
 
 NOW = datetime.datetime(2026, 11, 21, 12, 30, tzinfo=datetime.UTC)
 TENANTS = ("acme-robotics", "film-house", "ml-orbit", "northlight", "solo-ada", "studio-kite", "uni-lab")
@@ -211,6 +216,79 @@ def test_history_shows_merges_and_changes_of_state(run: Run, out: Path, place: P
     assert "../x" not in page
     instance = read(out / "tenants/solo-ada/instances/webui.html")
     assert "It ran 46.1 % of the time in which it was declared to run, from 2026-11-01 to 2026-11-21." in instance
+
+
+def test_the_time_before_the_history_that_was_read_does_not_count(
+    run: Run, out: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allotment.services.portal.tenant_reader._MAX_VERSIONS", 2)
+    commit = ""
+    for number in range(4):
+        states = ("Failed", "Running") if number % 2 else ("Running", "Failed")
+        time = f"2026-11-{10 + number}T00:00:00Z"
+        step = Transition("GPUInstance", "webui", *states, "", time)
+        webui = Instance("webui", "b", states[1], "", since=time)
+        status = TenantStatus("solo-ada", "eu-1", instances=(webui,), transitions=(step,), previous=commit)
+        commit = place.report("eu-1", status)
+    assert run("--out", out).code == 0
+    page = read(out / "tenants/solo-ada/instances/webui.html")
+    # It failed on the 12th, and has run since the 13th: 8.5 of the 9.5 days that are known.
+    assert "It ran 89.4 % of the time in which it was declared to run" in page
+
+
+def test_without_changes_the_time_since_the_state_began_counts(
+    run: Run, out: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allotment.services.portal.tenant_reader._MAX_VERSIONS", 1)
+    webui = Instance("webui", "b", "Running", "", since="2026-11-12T00:00:00Z")
+    step = Transition("GPUInstance", "webui", "Failed", "Running", "", webui.since)
+    commit = place.report("eu-1", TenantStatus("solo-ada", "eu-1", instances=(webui,), transitions=(step,)))
+    place.report("eu-1", TenantStatus("solo-ada", "eu-1", instances=(webui,), disruption="Protected", previous=commit))
+    assert run("--out", out).code == 0
+    page = read(out / "tenants/solo-ada/instances/webui.html")
+    assert "It ran 100 % of the time in which it was declared to run" in page
+
+
+def test_a_bug_with_a_tenant_is_reported_without_its_text(run: Run, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(site: SiteFacts, area: TenantArea, **options: Any) -> Iterator[Page]:
+        if area.name == "uni-lab":
+            raise ValueError("\x1b[31m hostile")
+        return build_tenant_pages(site, area, **options)
+
+    monkeypatch.setattr("allotment.services.portal.tenant_writer.build_tenant_pages", fail)
+    result = run("--out", out, "-o", "json")
+    assert result.code == 3
+    assert result.err.startswith("allot: tenant uni-lab ran into a bug in Allotment; please send us ")
+    assert "hostile" not in result.err
+    report = Path(result.err.splitlines()[0].rsplit(" ", 1)[1])
+    assert "hostile" in report.read_text(encoding="utf-8")
+    report.unlink()
+    assert checked("portal build", result.out)["failedTenants"] == ["uni-lab"]
+    assert not (out / "tenants/uni-lab").exists()
+
+
+def test_an_invalid_file_of_members_is_not_replaced(run: Run, out: Path, place: Place) -> None:
+    edit(place.root, "tenants/solo-ada/members.yaml", "role: ", "rolle: ")
+    place.merge()
+    assert run("--out", out, "--tenant", "solo-ada").code == 0
+    page = out / "tenants/solo-ada/members.html"
+    assert "The declaration of the members is invalid: allot validate shows the reason." in read(page)
+    facts = page.read_text(encoding="utf-8").partition('id="facts">')[2].partition("</script>")[0]
+    assert json.loads(facts)["text"] is None
+    assert "Create the file" not in read(page)
+
+
+def test_a_storage_of_a_retired_spec_is_still_for_one_instance(run: Run, out: Path, place: Place) -> None:
+    edit(place.root, "platform/storage-specs/block-ssd.yaml", "\nspec:\n", "\nspec:\n  lifecycle: Retired\n")
+    place.merge()
+    assert run("--out", out, "--tenant", "solo-ada").code == 0
+    assert "block-ssd" not in read(out / "catalog/index.html")
+    page = (out / "tenants/solo-ada/new-instance.html").read_text(encoding="utf-8")
+    facts = json.loads(page.partition('id="facts">')[2].partition("</script>")[0])
+    assert {each["name"]: each["access"] for each in facts["storages"]} == {
+        "models": "ReadWriteOnce",
+        "styles": "ReadWriteOnce",
+    }
 
 
 def test_invoices_of_the_open_months(run: Run, out: Path, place: Place, allot: Allot) -> None:

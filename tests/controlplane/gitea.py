@@ -34,6 +34,8 @@ DISABLE_SSH = true
 [database]
 DB_TYPE = sqlite3
 PATH = {folder}/gitea.db
+SQLITE_TIMEOUT = 20000
+SQLITE_JOURNAL_MODE = WAL
 [repository]
 ROOT = {folder}/repositories
 DEFAULT_BRANCH = main

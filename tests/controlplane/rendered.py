@@ -100,7 +100,17 @@ def _delete(client: Client) -> None:
 
 
 def _no_namespaces(client: Client) -> bool:
-    return not client.metadata("v1", "Namespace", labels=OURS)
+    """Return True once no namespace of ours is left. Raises AssertionError that says what the others wait for."""
+    left = {
+        namespace["metadata"]["name"]: [
+            condition["message"]
+            for condition in namespace["status"].get("conditions", ())
+            if condition["status"] == "True"
+        ]
+        for namespace in client.list("v1", "Namespace", labels=OURS)
+    }
+    assert not left, left
+    return True
 
 
 def _without_applications(client: Client) -> bool:
@@ -128,5 +138,13 @@ def _deleted(client: Client, live_object: Object) -> bool:
 
 
 def _nothing_ends(client: Client) -> bool:
-    """Return whether no pod and no claim of ours is left."""
-    return not any(client.metadata("v1", kind, labels=OURS) for kind in ("Pod", "PersistentVolumeClaim"))
+    """Return True once no pod and no claim of ours is left. Raises AssertionError that names those left, and why they are."""
+    left = [
+        f"{live_object['kind']} {live_object['metadata'].get('namespace')}/{live_object['metadata']['name']}"
+        f" (deleted {live_object['metadata'].get('deletionTimestamp', 'not yet')},"
+        f" finalizers {live_object['metadata'].get('finalizers', [])})"
+        for kind in ("Pod", "PersistentVolumeClaim")
+        for live_object in client.metadata("v1", kind, labels=OURS)
+    ]
+    assert not left, left
+    return True

@@ -108,15 +108,20 @@ class Cloud:
         self.all_synced(600)
 
     def end(self) -> None:
-        """End the publisher, clear the clusters, and remove the repository: the next module brings its own."""
+        """End the publisher, remove the repository, and clear the clusters: the next module brings its own.
+
+        The repository goes first: if a cluster can't be cleared, only this module fails.
+        """
         if hasattr(self, "running"):
             self.running.process.kill()
             self.running.process.wait()
-        rendered.clear(*(test_cluster.client for test_cluster in self.clusters.values()))
         hub = self.argocd.cluster.client
-        for name in ("repository-cloud", "cluster-us-1"):
-            hub.delete("v1", "Secret", name, NAMESPACE)
-        self.gitea.api(f"repos/{REPOSITORY}", method="DELETE")
+        try:
+            self.gitea.api(f"repos/{REPOSITORY}", method="DELETE")
+        finally:
+            rendered.clear(*(test_cluster.client for test_cluster in self.clusters.values()))
+            for name in ("repository-cloud", "cluster-us-1"):
+                hub.delete("v1", "Secret", name, NAMESPACE)
 
     def _repository_secret(self) -> Object:
         """How Argo CD reaches the repository: Gitea's certificate is its own."""

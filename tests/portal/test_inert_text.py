@@ -94,6 +94,16 @@ def test_a_text_ends_before_the_name_of_another_tenant(text: str, shown: str) ->
     assert hide_tenants(text, "solo-ada", tenants, {"web-ui", "chat"}) == shown
 
 
+@pytest.mark.parametrize("shown", range(1, len("film-house")))
+def test_a_name_across_the_end_of_a_long_text_is_hidden(shown: int) -> None:
+    text = f"{'x' * (MAX_TEXT - shown - 2)}: film-house waits {'y' * 5_000}"
+    assert hide_tenants(text, "solo-ada", {"film-house"}) == f"{'x' * (MAX_TEXT - shown - 2)}: {REST}"
+
+
+def test_the_length_of_a_long_text_is_that_of_all_of_it() -> None:
+    assert make_inert(hide_tenants("x" * 5_000, "solo-ada", {"film-house"})).endswith("… (5000 characters)")
+
+
 @pytest.mark.parametrize(
     ("name", "fits"),
     [

@@ -14,7 +14,7 @@ from tests.published import Place
 from allotment.portal.page_renderer import Page
 from allotment.portal.provider_area import CapacityNow, NodePoolTimes, NodeTime, ProviderArea
 from allotment.portal.provider_pages import build_provider_pages
-from allotment.services.portal.provider_reader import combine, read_capacities
+from allotment.services.portal.provider_reader import build_provider_area, read_capacities
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,9 @@ def area(sample: Sample) -> ProviderArea:
     record = sample.usage.read((), sample.month.period.start)
     capacities = read_capacities(sample.view.clone.repository, sample.view.reported_status.commits)
     tenants = sample.view.tenants
-    return combine(sample.summarize([tenants[:3], tenants[3:]]), record, sample.site.clusters, capacities, sample.month)
+    return build_provider_area(
+        sample.summarize([tenants[:3], tenants[3:]]), record, sample.site.clusters, capacities, sample.month
+    )
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,8 @@ class PageFolder:
                 fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise OperationRefused(f"another process writes {self.out}: name another folder, or wait") from None
+            except OSError as error:
+                raise OperationRefused(f"{self.out} can't be locked: {error.strerror}") from None
             yield
 
     def write(self, path: str, content: bytes) -> bool:

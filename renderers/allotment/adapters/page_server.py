@@ -111,8 +111,8 @@ def _count_bytes(page: _CachedPage) -> int:
 class Decision(NamedTuple):
     """The status of the answer to a request.
 
-    The status is OK, FOUND with the address of a redirect, MULTIPLE_CHOICES with addresses to choose from, or that of a refusal
-    with a reason for people.
+    The status is OK, FOUND or MOVED_PERMANENTLY with the address of a redirect, MULTIPLE_CHOICES with addresses to choose from, or
+    that of a refusal with a reason for people.
     """
 
     status: HTTPStatus
@@ -216,9 +216,9 @@ def find_page_path(url_path: str) -> str | None:
 
 
 def _accepts_gzip(header: str) -> bool:
-    """Return whether a client accepts gzip. A quality of 0 refuses it."""
+    """Return whether a client accepts gzip. A quality of 0 refuses it, and `*` stands for all other names (RFC 9110)."""
+    accepted: dict[str, bool] = {}
     for word in header.lower().split(","):
-        name, _, quality = word.strip().partition(";")
-        if name.strip() in ("gzip", "*"):
-            return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return False
+        name, _, quality = word.partition(";")
+        accepted[name.strip()] = quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return accepted.get("gzip", accepted.get("*", False))

@@ -151,6 +151,11 @@ def hourly_storage_price(prices: Sequence[MonthlyPrice], day: datetime.date) -> 
     return price_on(prices, day).per_gib_month / HOURS_A_MONTH if is_sold(prices, day) else None
 
 
+def scale_to_month(per_hour: Decimal | None) -> Decimal | None:
+    """Return the cost in a month of 730 hours of a cost per hour; None if that is unknown."""
+    return None if per_hour is None else per_hour * HOURS_A_MONTH
+
+
 def format_hourly(amount: Decimal) -> str:
     """Return an amount per hour as text, rounded half up: with two decimal places, or with four if they are needed."""
     return str(amount.quantize(Decimal("0.0001"), rounding="ROUND_HALF_UP")).removesuffix("00")

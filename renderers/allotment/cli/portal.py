@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from allotment.cli.completers import complete_tenants
+from allotment.cli.crash import report_tenant_bugs
 from allotment.cli.options import create_cache_opener, output_option, print_note
 from allotment.cli.pending_options import PendingOptions, pending_options
 from allotment.cli.status_options import clone_options, create_publish_check, open_clone
@@ -83,11 +84,7 @@ def build(
         pull_requests=_create_pull_request_reader(clone, pending) if pending.is_requested else None,
     )
     result = builder.build(current_time())
-    for name, trace in result.traces.items():
-        click.echo(
-            f"error: Allotment failed on tenant {name}, so its pages stay as they were: report this trace\n{trace}",
-            err=True,
-        )
+    report_tenant_bugs(result.traces)
     if style == "json":
         from allotment.reports.outputs import as_json
 

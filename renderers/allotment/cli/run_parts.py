@@ -186,12 +186,15 @@ def _create_portal_loop(options: RunOptions, context: ServiceContext, gate: Page
 
     metrics = PortalMetrics(context.registry)
     url = str(Remote(Clone.open_or_create(options.data / "portal"), options.source))
-    return PortalLoop(
-        partial(_create_site_builder, options, context.log), url, metrics, context.log, options.interval, gate=gate
-    )
+    has_token = options.forge_token_file is not None or os.environ.get(TOKEN_VARIABLE)
+    token = read_token(options.forge_token_file) if has_token else None
+    create_builder = partial(_create_site_builder, options, token, context.log)
+    return PortalLoop(create_builder, url, metrics, context.log, options.interval, gate=gate)
 
 
-def _create_site_builder(options: RunOptions, log: Log, update_readers: UpdateReaders) -> SiteBuilder:
+def _create_site_builder(
+    options: RunOptions, token: Token | None, log: Log, update_readers: UpdateReaders
+) -> SiteBuilder:
     from allotment.adapters import forge
     from allotment.adapters.page_folder import PageFolder
     from allotment.services.portal.open_pull_requests import OpenPullRequests
@@ -201,9 +204,8 @@ def _create_site_builder(options: RunOptions, log: Log, update_readers: UpdateRe
     clone = SourceClone(Clone.open_or_create(options.data / "portal"), options.source, options.branch, options.status)
     # No worker processes: `allot run` has threads, so it must not fork.
     folder = PageFolder(find_page_folder(options.data))
-    if options.forge_token_file is None and TOKEN_VARIABLE not in os.environ:
+    if token is None:
         return SiteBuilder(clone, folder, processes=1, update_readers=update_readers)
-    token = read_token(options.forge_token_file)
     pull_requests = OpenPullRequests(
         clone,
         lambda platform: forge.connect(platform.spec.git.forge, platform.spec.git.url, token, options.forge_api),

@@ -93,4 +93,4 @@ def list_storage_specs(declarations: Declarations, cluster: str) -> list[str]:
 
 def _is_block_storage(declarations: Declarations, name: str) -> bool:
     spec = declarations.find(StorageSpec, PLATFORM, name).model.spec
-    return spec.lifecycle == "Active" and spec.volume is not None and spec.volume.access_mode == "ReadWriteOnce"
+    return spec.lifecycle == "Active" and spec.is_single_node

@@ -53,6 +53,16 @@ class StateChange(NamedTuple):
     time: str
 
 
+class StateHistory(NamedTuple):
+    """The newest changes of state of a tenant's resources, sorted by time.
+
+    `start` is the time since when it is complete, in seconds since 1970; 0 if it is complete for the current month.
+    """
+
+    changes: tuple[StateChange, ...]
+    start: int
+
+
 def describe_merge(commit: str, time: int, author: str, subject: str, files: Iterable[tuple[str, str]]) -> Merge:
     """Return a merge. Each file has its status A, M, D or T of Git, and its path."""
     changes: dict[Scope, list[FileChange]] = defaultdict(list)

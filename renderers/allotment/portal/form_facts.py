@@ -7,6 +7,7 @@ from typing import Any
 
 from allotment import API_VERSION
 from allotment.declared.autofix import build_schema_line
+from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.layout import Scope, path_of
 from allotment.declared.values import ABSOLUTE_PATH, MAX_MOUNT_PATH, SYSTEM_PATHS
 from allotment.observed.resource_rows import InstanceRow
@@ -28,7 +29,7 @@ def describe_new(site: SiteFacts, area: TenantArea, kind: str) -> dict[str, Any]
     if kind == INSTANCE_KIND:
         mount = {"pattern": ABSOLUTE_PATH.pattern, "maxLength": MAX_MOUNT_PATH, "systemPaths": SYSTEM_PATHS}
         has_ssh_keys = any(member.ssh_keys and member.role != "Viewer" for member in area.members)
-        facts |= {"storages": _list_storages(site, area), "mount": mount, "hasSshKeys": has_ssh_keys}
+        facts |= {"storages": _list_storages(area), "mount": mount, "hasSshKeys": has_ssh_keys}
     return _describe_limits(area) | facts | {"header": _build_header(path, kind), "forge": _describe_forge(site, "")}
 
 
@@ -41,15 +42,15 @@ def describe_state(site: SiteFacts, area: TenantArea, instance: InstanceDetail) 
     """Return the facts of the form that stops or starts an instance."""
     row = instance.row
     facts: dict[str, Any] = {"name": row.name, "state": row.state, "cluster": row.cluster, "gpuSpec": row.gpu_spec}
-    facts |= {"replicas": row.replicas, "barriers": list(_list_start_barriers(site, area, row))}
+    facts |= {"replicas": row.replicas, "barriers": list(_list_start_barriers(area, row))}
     return _describe_limits(area) | facts | _describe_file(site, row.path, instance.text)
 
 
-def _list_start_barriers(site: SiteFacts, area: TenantArea, row: InstanceRow) -> Iterator[str]:
+def _list_start_barriers(area: TenantArea, row: InstanceRow) -> Iterator[str]:
     """Yield the reasons why an instance can't start with its storages."""
     if row.state == "Running":
         return
-    access, specs = _list_access(site), {each.row.name: each.row.storage_spec for each in area.storages}
+    access, specs = _list_access(area), {each.row.name: each.row.storage_spec for each in area.storages}
     for name in row.storages:
         if access.get(specs.get(name, "")) != "ReadWriteOnce":
             continue
@@ -74,9 +75,9 @@ def describe_members(site: SiteFacts, area: TenantArea) -> dict[str, Any]:
     return facts | _describe_file(site, path, area.members_text)
 
 
-def _describe_file(site: SiteFacts, path: str, text: str) -> dict[str, Any]:
+def _describe_file(site: SiteFacts, path: str, text: str | None) -> dict[str, Any]:
     """Return the file of a declaration. A long text is left out, so that the page stays small."""
-    is_short = len(text) <= MAX_FILE_TEXT
+    is_short = text is not None and len(text) <= MAX_FILE_TEXT
     return {"path": path, "text": text if is_short else None, "forge": _describe_forge(site, path)}
 
 
@@ -111,9 +112,9 @@ def _describe_limits(area: TenantArea) -> dict[str, Any]:
     }
 
 
-def _list_storages(site: SiteFacts, area: TenantArea) -> list[dict[str, Any]]:
+def _list_storages(area: TenantArea) -> list[dict[str, Any]]:
     """Return the storages that an instance can mount."""
-    access = _list_access(site)
+    access = _list_access(area)
     return [
         {
             "name": storage.row.name,
@@ -126,9 +127,10 @@ def _list_storages(site: SiteFacts, area: TenantArea) -> list[dict[str, Any]]:
     ]
 
 
-def _list_access(site: SiteFacts) -> dict[str, str]:
-    """Return the access of each storage spec, such as ReadWriteOnce."""
-    return {spec.name: spec.access for spec in site.storage_specs}
+def _list_access(area: TenantArea) -> dict[str, str]:
+    """Return the access of each storage spec, such as ReadWriteOnce. Storages may still have a Retired storage spec."""
+    specs = area.allowance.catalog.platform.of_kind(StorageSpec)
+    return {name: spec.model.spec.access for name, spec in specs.items()}
 
 
 def _describe_quota(area: TenantArea) -> Mapping[str, Any]:

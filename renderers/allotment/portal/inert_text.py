@@ -9,8 +9,8 @@ from typing import Any
 from markupsafe import Markup, escape
 
 MAX_TEXT = 2_000  # characters of a text on a page
+MAX_NAME = 64  # characters of a name; a forged status may have longer names
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_RESOURCE_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
 _HIDDEN = "names another tenant, so it is not shown here"
 _BEFORE_TENANT = (
     "tenant ",
@@ -69,7 +69,7 @@ def hide_tenants(text: str, own: str, tenants: Collection[str], resources: Colle
     number may follow. A word without a hyphen may be an ordinary word, so it counts as a tenant only where the texts of Allotment
     have the name of a tenant, such as in `NAME/INSTANCE`. `resources` are the names of the tenant's own resources.
     """
-    short = text[: MAX_TEXT + 1]
+    short = text[: MAX_TEXT + MAX_NAME]  # a page shows less, and the cut must not hide the end of a name
     for match in _NAME.finditer(short):
         name, before = match[0], short[: match.start()]
         if name == own or name not in tenants:
@@ -80,9 +80,9 @@ def hide_tenants(text: str, own: str, tenants: Collection[str], resources: Colle
         if is_tenant or ("-" in name and name not in resources):
             end = max(before.rfind(mark) for mark in _CLAUSE_ENDS)
             return f"{before[:end]}: the rest {_HIDDEN}" if end > 0 else f"this text {_HIDDEN}"
-    return short
+    return text
 
 
 def is_file_name(name: str) -> bool:
     """Return whether a name may be part of a page's path. A forged status may have any name."""
-    return len(name) <= 64 and _RESOURCE_NAME.fullmatch(name) is not None
+    return len(name) <= MAX_NAME and _NAME.fullmatch(name) is not None

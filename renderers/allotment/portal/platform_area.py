@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import NamedTuple
 
-from allotment.capacity.pricing import HOURS_A_MONTH
+from allotment.capacity.pricing import scale_to_month
 from allotment.observed.tenant_rows import TenantRow
 from allotment.portal.change_history import Merge
 from allotment.portal.site_facts import ClusterEntry
@@ -123,7 +123,7 @@ class PlatformTenant(NamedTuple):
     @property
     def cost_per_month(self) -> Decimal | None:
         """The cost of the declared resources in a month of 730 hours; None if a price is unknown."""
-        return None if self.row.cost_per_hour is None else self.row.cost_per_hour * HOURS_A_MONTH
+        return scale_to_month(self.row.cost_per_hour)
 
 
 class PlatformArea(NamedTuple):

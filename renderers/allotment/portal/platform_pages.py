@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from allotment.billing.periods import format_moment
 from allotment.declared.layout import Scope
+from allotment.portal.access import PLATFORM
 from allotment.portal.change_history import Merge
 from allotment.portal.inert_text import shorten_text
 from allotment.portal.page_renderer import Page, render_page
@@ -16,19 +17,18 @@ from allotment.portal.site_facts import SiteFacts
 
 MAX_ROWS = 100  # of a list on the overview
 MAX_FINDINGS, MAX_ADVICE = 30, 300  # and bytes of the advice of a finding
-MAX_TEXT = 120  # bytes of a text in a row
+MAX_ROW_TEXT = 120  # bytes of a text in a row
 MAX_MESSAGE, MAX_REASON = 80, 40  # bytes of them in a row of the overview, which has three lists
 TENANTS_PER_PAGE = 200
 MERGES_PER_PAGE = 100
-MAX_MERGES = 200
+MAX_PLATFORM_MERGES = 200
 MAX_SCOPES = 4  # of a merge
 NODE_WEIGHT = 300  # nodes and instances on a page of the stock map
 MAX_INSTANCES = 100  # of a node
-FOLDER = "platform"
 T = TypeVar("T")
 
 
-class _Cut(NamedTuple):
+class _TruncatedList(NamedTuple):
     """The first rows of a list, and the number of the others."""
 
     rows: list[Any]
@@ -45,20 +45,20 @@ class _PageLink(NamedTuple):
 def build_platform_pages(site: SiteFacts, area: PlatformArea) -> Iterator[Page]:
     """Yield the pages for the platform team. They name tenants and their resources."""
     yield render_page(
-        f"{FOLDER}/index.html",
+        f"{PLATFORM}/index.html",
         "platform.html.j2",
         site=site,
         area=area,
-        findings=_cut([_describe_finding(each) for each in area.findings], limit=MAX_FINDINGS),
-        retained=_cut([_describe_retained(each) for each in area.retained], area.omitted_retained),
-        troubles=_cut([_describe_trouble(each) for each in area.troubles]),
+        findings=_truncate([_describe_finding(each) for each in area.findings], limit=MAX_FINDINGS),
+        retained=_truncate([_describe_retained(each) for each in area.retained], area.omitted_retained),
+        troubles=_truncate([_describe_trouble(each) for each in area.troubles]),
         counts=Counter(trouble.state for trouble in area.troubles).most_common(),
-        clusters=_cut(area.clusters),
+        clusters=_truncate(area.clusters),
     )
     stocks = _group_stocks(area.stocks)
     for number, links, nodes in _paginate(_split_nodes(area.nodes), _name_stock_page):
         yield render_page(
-            f"{FOLDER}/{links[number].file}",
+            f"{PLATFORM}/{links[number].file}",
             "platform_stock.html.j2",
             site=site,
             links=links,
@@ -69,7 +69,7 @@ def build_platform_pages(site: SiteFacts, area: PlatformArea) -> Iterator[Page]:
     for number, links, tenants in _paginate(
         _split(area.tenants, TENANTS_PER_PAGE), lambda at: f"tenants-{at + 1}.html"
     ):
-        path = f"{FOLDER}/{links[number].file}"
+        path = f"{PLATFORM}/{links[number].file}"
         yield render_page(
             path,
             "platform_tenants.html.j2",
@@ -79,9 +79,9 @@ def build_platform_pages(site: SiteFacts, area: PlatformArea) -> Iterator[Page]:
             tenants=tenants,
             count=len(area.tenants),
         )
-    merges = [_describe_merge(merge) for merge in area.merges[:MAX_MERGES]]
+    merges = [_describe_merge(merge) for merge in area.merges[:MAX_PLATFORM_MERGES]]
     for number, links, rows in _paginate(_split(merges, MERGES_PER_PAGE), _name_history_page):
-        path = f"{FOLDER}/{links[number].file}"
+        path = f"{PLATFORM}/{links[number].file}"
         yield render_page(path, "platform_history.html.j2", site=site, links=links, number=number, merges=rows)
 
 
@@ -93,8 +93,8 @@ def _name_history_page(number: int) -> str:
     return f"history-{number + 1}.html" if number else "history.html"
 
 
-def _cut(rows: Sequence[Any], omitted: int = 0, limit: int = MAX_ROWS) -> _Cut:
-    return _Cut(list(rows[:limit]), omitted + max(0, len(rows) - limit))
+def _truncate(rows: Sequence[Any], omitted: int = 0, limit: int = MAX_ROWS) -> _TruncatedList:
+    return _TruncatedList(list(rows[:limit]), omitted + max(0, len(rows) - limit))
 
 
 def _split(rows: Sequence[T], size: int) -> list[Sequence[T]]:
@@ -126,7 +126,7 @@ def _paginate(
 
 def _describe_finding(finding: Finding) -> Finding:
     message, advice = shorten_text(finding.message, MAX_ADVICE), shorten_text(finding.advice, MAX_ADVICE)
-    return finding._replace(subject=shorten_text(finding.subject, MAX_TEXT), message=message, advice=advice)
+    return finding._replace(subject=shorten_text(finding.subject, MAX_ROW_TEXT), message=message, advice=advice)
 
 
 def _describe_retained(entry: RetainedEntry) -> RetainedEntry:
@@ -150,8 +150,8 @@ def _group_stocks(stocks: Iterable[StockEntry]) -> list[tuple[str, list[StockEnt
 def _describe_node(node: NodeEntry) -> dict[str, Any]:
     return {
         "cluster": node.cluster,
-        "pool": shorten_text(node.node_pool, MAX_TEXT),
-        "name": shorten_text(node.name, MAX_TEXT),
+        "pool": shorten_text(node.node_pool, MAX_ROW_TEXT),
+        "name": shorten_text(node.name, MAX_ROW_TEXT),
         "instances": node.instances[:MAX_INSTANCES],
         "omitted": max(0, len(node.instances) - MAX_INSTANCES),
     }
@@ -162,9 +162,9 @@ def _describe_merge(merge: Merge) -> dict[str, Any]:
     scopes = [_name_scope(scope) for scope in merge.changes]
     return {
         "moment": format_moment(merge.time),
-        "author": shorten_text(merge.author, MAX_TEXT),
-        "subject": shorten_text(merge.subject, MAX_TEXT),
-        "scopes": shorten_text(", ".join(scopes[:MAX_SCOPES]), MAX_TEXT),
+        "author": shorten_text(merge.author, MAX_ROW_TEXT),
+        "subject": shorten_text(merge.subject, MAX_ROW_TEXT),
+        "scopes": shorten_text(", ".join(scopes[:MAX_SCOPES]), MAX_ROW_TEXT),
         "omitted": max(0, len(scopes) - MAX_SCOPES),
         "commit": merge.commit,
         "pull_request": merge.pull_request,

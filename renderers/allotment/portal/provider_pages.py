@@ -9,6 +9,7 @@ from typing import Any
 
 from allotment.billing.capacity_totals import CapacityTotal
 from allotment.billing.prices import round_money
+from allotment.portal.access import PROVIDER
 from allotment.portal.page_renderer import Page, render_page
 from allotment.portal.provider_area import CapacityNow, ProviderArea, ProviderCluster
 from allotment.portal.site_facts import SiteFacts
@@ -21,7 +22,7 @@ _INDEX = "index"
 def build_provider_pages(site: SiteFacts, area: ProviderArea) -> Iterator[Page]:
     """Yield the pages about all clusters and about each cluster."""
     yield render_page(
-        f"provider/{_INDEX}.html",
+        f"{PROVIDER}/{_INDEX}.html",
         "provider.html.j2",
         site=site,
         area=area,
@@ -30,7 +31,7 @@ def build_provider_pages(site: SiteFacts, area: ProviderArea) -> Iterator[Page]:
     )
     for entry in area.clusters:
         yield render_page(
-            f"provider/{_name_page(entry)}.html",
+            f"{PROVIDER}/{_name_page(entry)}.html",
             "provider_cluster.html.j2",
             site=site,
             area=area,

@@ -13,7 +13,7 @@ from allotment.portal.site_facts import GpuSpecEntry, SiteFacts
 
 
 class _SpecSummary(NamedTuple):
-    """A GPUSpec with the lowest price and the free units of all clusters. `price` is per hour; None if no cluster sells it."""
+    """A GPUSpec with the free units of all clusters. `price` is per hour, the same in all clusters; None if it isn't sold yet."""
 
     title: str
     gpu_text: str
@@ -101,7 +101,7 @@ def describe_gpu_spec(spec: GpuSpecEntry) -> dict[str, Any]:
 
 
 def _summarize_specs(site: SiteFacts) -> list[_SpecSummary]:
-    """Return the GPUSpecs that are for sale, each once, in the order of the catalog."""
+    """Return the Active GPUSpecs, each once, in the order of the catalog."""
     by_name: dict[str, list[GpuSpecEntry]] = {}
     for spec in site.gpu_specs:
         if spec.lifecycle == "Active":

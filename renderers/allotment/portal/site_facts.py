@@ -19,7 +19,6 @@ class GpuSpecEntry(NamedTuple):
     cluster: str
     name: str
     title: str
-    description: str
     model: str
     gpus: Fraction
     gpu_memory: str
@@ -39,8 +38,6 @@ class StorageSpecEntry(NamedTuple):
 
     cluster: str
     name: str
-    title: str
-    description: str
     access: str
     min_size: int
     max_size: int

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from allotment.billing.declared_costs import TenantMonth
-from allotment.capacity.pricing import HOURS_A_MONTH
+from allotment.capacity.pricing import scale_to_month
 from allotment.declared.tenant_facts import MemberFacts
 from allotment.declared.values import format_decimal, format_size
 from allotment.observed.resource_rows import InstanceRow, StorageRow
@@ -53,7 +53,7 @@ class InstanceDetail(NamedTuple):
     @property
     def cost_per_month(self) -> Decimal | None:
         """The cost in a month of 730 hours."""
-        return None if self.row.cost_per_hour is None else self.row.cost_per_hour * HOURS_A_MONTH
+        return scale_to_month(self.row.cost_per_hour)
 
 
 class StorageDetail(NamedTuple):
@@ -70,7 +70,7 @@ class StorageDetail(NamedTuple):
     @property
     def cost_per_month(self) -> Decimal | None:
         """The cost in a month of 730 hours."""
-        return None if self.row.cost_per_hour is None else self.row.cost_per_hour * HOURS_A_MONTH
+        return scale_to_month(self.row.cost_per_hour)
 
 
 class SnapshotDetail(NamedTuple):
@@ -79,7 +79,6 @@ class SnapshotDetail(NamedTuple):
     name: str
     storage: str
     state: str
-    reason: str
     message: str
     created_at: str
 
@@ -105,7 +104,8 @@ class TenantArea(NamedTuple):
     """The facts of a tenant. `retention` says why the tenant stays at its last published manifests; empty if it does not.
 
     `month` is None without a readable declaration. `stale_clusters` are the clusters with a possibly outdated report.
-    `reserved` has the units that are reserved for the tenant. `members_text` is the file of its members; empty without members.
+    `reserved` has the units that are reserved for the tenant. `members_text` is the file of its members; empty without a file, and None if
+    the file is invalid.
     `omitted` is the number of resources that have no page, because the tenant has too many.
     `instance_names` and `storage_names` are the names of all declared instances and storages.
     `running_mounts` has the running instances that mount each storage.
@@ -123,7 +123,7 @@ class TenantArea(NamedTuple):
     members: tuple[MemberFacts, ...]
     allowance: TenantAllowance
     reserved: tuple[GpuSpecEntry, ...]
-    members_text: str
+    members_text: str | None
     month: TenantMonth | None
     invoices: tuple[InvoiceView, ...]
     pull_requests: tuple[PullRequestEntry, ...]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from allotment.billing.periods import format_moment
+from allotment.portal.access import TENANTS
 from allotment.portal.change_history import Merge
 from allotment.portal.form_facts import (
     INSTANCE_KIND,
@@ -28,7 +29,7 @@ MAX_CHANGE_TEXT = 100  # bytes of a text in the history
 
 def tenant_folder(tenant: str) -> str:
     """Return the folder of a tenant's pages."""
-    return f"tenants/{tenant}"
+    return f"{TENANTS}/{tenant}"
 
 
 def build_tenant_pages(site: SiteFacts, area: TenantArea, *, has_ledger_trouble: bool) -> Iterator[Page]:

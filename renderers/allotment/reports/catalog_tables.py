@@ -237,7 +237,7 @@ def storage_sheet(offers: Sequence[StorageOffer], view: CatalogView) -> Sheet:
         sheet.add_row(
             sanitize_value(offer.spec.model.name),
             sanitize_value(offer.cluster),
-            sanitize_value(spec.volume.access_mode if spec.volume is not None else "Bucket"),
+            sanitize_value(spec.access),
             sanitize_value(f"{format_size(spec.size.min)} to {format_size(spec.size.max)}"),
             sanitize_value(price_on(spec.prices, view.day).per_gib_month if is_sold(spec.prices, view.day) else "-"),
             sanitize_value(_approximate_size(offer.free_bytes)),

@@ -168,7 +168,7 @@ class TenantAllowance:
     """The tariff plan, quota, budget and usage of a tenant, and the barriers that result from them."""
 
     def __init__(self, catalog: Catalog, tenant: ScopeDeclarations) -> None:
-        self._offers, self._tenant = catalog, tenant
+        self.catalog, self._tenant = catalog, tenant
         self.name = tenant.name
         self.plan: DeclarationFile[Plan] | None = plan_of(catalog, tenant)
         self.limits: QuotaLimits | None = limits_of(catalog, tenant)
@@ -178,7 +178,7 @@ class TenantAllowance:
     @cached_property
     def cost(self) -> Decimal:
         """The monthly cost of the tenant's declarations."""
-        return monthly_cost(self._offers, self._tenant)
+        return monthly_cost(self.catalog, self._tenant)
 
     @property
     def lifecycle(self) -> str:
@@ -216,7 +216,7 @@ class TenantAllowance:
             words = f"it takes {format_decimal(more)} {model}, and {remaining} of {limit} is left"
             yield Barrier(words, self.quota_path("gpus", model))
         yield from self._count_barriers(self.usage.instances, self.limits.instances, "instances")
-        price = price_on(spec.prices, self._offers.as_of).per_hour
+        price = price_on(spec.prices, self.catalog.as_of).per_hour
         yield from self._budget_barriers(price * HOURS_A_MONTH)
 
     def _stock_barriers(self, offer: GPUOffer, usage: UnitUsage) -> Iterator[Barrier]:
@@ -247,7 +247,7 @@ class TenantAllowance:
         if remaining < least:
             words = f"{format_size(remaining)} of {format_size(self.limits.storage)} is left, the smallest takes {format_size(least)}"
             yield Barrier(words, self.quota_path("storage"))
-        price = price_on(spec.prices, self._offers.as_of).per_gib_month
+        price = price_on(spec.prices, self.catalog.as_of).per_gib_month
         yield from self._budget_barriers(price * least / GIBI)
 
     def app_barriers(
@@ -311,7 +311,7 @@ class TenantAllowance:
             yield Barrier(f"the tenant is {self.lifecycle}", self.path)
         if lifecycle == "Retired":
             yield Barrier("it is Retired", offer.path)
-        declared = self._offers.clusters[cluster].get_singleton(Cluster)
+        declared = self.catalog.clusters[cluster].get_singleton(Cluster)
         if declared is not None and declared.model.spec.lifecycle == "Retired":
             yield Barrier(f"cluster {cluster} is Retired", declared.path)
 
@@ -321,7 +321,7 @@ class TenantAllowance:
 
     def _budget_barriers(self, more: Decimal) -> Iterator[Barrier]:
         budget = self.plan.model.spec.budget if self.plan is not None else None
-        platform = self._offers.platform.get_singleton(Platform)
+        platform = self.catalog.platform.get_singleton(Platform)
         if self.plan is None or budget is None or budget.enforcement == "Warn" or platform is None:
             return
         if self.cost + more > budget.per_month:

@@ -23,7 +23,7 @@ from allotment.observed.status import CapacityUsage, UsageInterval
 from allotment.portal.provider_area import NodeTime, ProviderArea
 from allotment.portal.site_facts import ClusterEntry
 from allotment.services.billing.month_forecasts import CurrentMonth
-from allotment.services.portal.provider_reader import combine, describe_capacity
+from allotment.services.portal.provider_reader import build_provider_area, describe_capacity
 
 ZONE = datetime.UTC
 PERIOD = month_period("2026-11", ZONE)
@@ -103,7 +103,7 @@ def combine_batches(
     stocks: Sequence[StockTime], uses: Sequence[Use], batches: Sequence[Sequence[str]], month: CurrentMonth = MONTH
 ) -> ProviderArea:
     record = UsageRecord((), (), frozenset(), tuple(stocks))
-    return combine([summarize(uses, batch) for batch in batches], record, CLUSTERS, {}, month)
+    return build_provider_area([summarize(uses, batch) for batch in batches], record, CLUSTERS, {}, month)
 
 
 def test_a_use_over_midnight_counts_on_both_days() -> None:
@@ -146,7 +146,7 @@ def test_a_summary_has_no_uses() -> None:
 
 def test_problems_of_the_record_belong_to_their_cluster() -> None:
     records = (ClusterRecord.of_undeclared("us-1", "the log is missing"),)
-    area = combine([], UsageRecord(records, (), frozenset()), CLUSTERS, {}, MONTH)
+    area = build_provider_area([], UsageRecord(records, (), frozenset()), CLUSTERS, {}, MONTH)
     assert [cluster.problems for cluster in area.clusters] == [(), ("the log is missing",)]
 
 

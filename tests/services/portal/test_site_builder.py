@@ -161,7 +161,7 @@ def test_a_bug_with_one_tenant_leaves_the_others(portal: Portal, monkeypatch: py
         return build_tenant_pages(site, area, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr("allotment.services.portal.site_builder.build_tenant_pages", fail)
+        patch.setattr("allotment.services.portal.tenant_writer.build_tenant_pages", fail)
         for _ in range(2):
             result = portal.builder.build(NOW)
             assert list(result.traces) == ["uni-lab"]
@@ -184,11 +184,17 @@ def test_a_bug_with_one_tenant_in_a_first_build_leaves_earlier_pages(
             raise ValueError("a bug")
         return build_tenant_pages(site, area, **options)
 
-    monkeypatch.setattr("allotment.services.portal.site_builder.build_tenant_pages", fail)
-    result = SiteBuilder(Clone(portal.place.root), PageFolder(site)).build(NOW)
+    builder = SiteBuilder(Clone(portal.place.root), PageFolder(site))
+    with monkeypatch.context() as patch:
+        patch.setattr("allotment.services.portal.tenant_writer.build_tenant_pages", fail)
+        result = builder.build(NOW)
     assert (list(result.traces), result.removed) == (["uni-lab"], 0)
     assert [read_all(site / folder) for folder in ("tenants/uni-lab", "provider")] == before
     assert all(before)
+    for tenants in (1, ALL, 0):  # the tenant that failed, then all for the pages of the provider
+        result = builder.build(NOW)
+        assert (result.tenants, result.removed) == (tenants, 0)
+        assert read_all(site / "provider") == before[1]
 
 
 def test_a_change_and_its_revert_are_in_the_history(portal: Portal) -> None:

@@ -68,9 +68,14 @@ class StorageSpecSpec(CatalogSpec):
     _check_one_of = model_validator(mode="after")(check_one_of)
 
     @property
+    def access(self) -> str:
+        """ReadWriteOnce, ReadWriteMany or Bucket."""
+        return self.volume.access_mode if self.volume is not None else "Bucket"
+
+    @property
     def is_single_node(self) -> bool:
         """Whether only a single node at a time may mount the storage."""
-        return self.volume is not None and self.volume.access_mode == "ReadWriteOnce"
+        return self.access == "ReadWriteOnce"
 
 
 class StorageSpec(Declaration):

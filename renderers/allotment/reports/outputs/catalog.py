@@ -252,7 +252,7 @@ def storage_output(offer: StorageOffer, day: datetime.date) -> StorageSpecOutput
         name=offer.spec.model.name,
         display_name=spec.display_name,
         lifecycle=spec.lifecycle,
-        access=spec.volume.access_mode if spec.volume is not None else "Bucket",
+        access=spec.access,
         min_size=format_size(spec.size.min),
         max_size=format_size(spec.size.max),
         capacity=format_size(offer.cluster_storage.capacity),

@@ -19,7 +19,7 @@ from allotment.portal.site_facts import SiteFacts
 from allotment.services.billing.bill_reader import compute_bill
 from allotment.services.billing.usage_reader import UsageReader
 from allotment.services.portal.platform_reader import PlatformInputs, list_findings, read_platform_area
-from allotment.services.portal.provider_reader import combine, read_capacities
+from allotment.services.portal.provider_reader import build_provider_area, read_capacities
 from allotment.services.portal.site_inputs import SiteInputs
 from allotment.services.status_view.repository_facts import count_unpublished, describe_branches
 
@@ -92,5 +92,5 @@ class AreaWriter:
             catalog=inputs.catalog_check.catalog,
         )
         batches = [*summaries, summarize_batch(record, bill)]
-        area = combine(batches, record, self._site.clusters, self._capacities, month)
+        area = build_provider_area(batches, record, self._site.clusters, self._capacities, month)
         return write_pages(self._folder, build_provider_pages(self._site, area))

@@ -16,7 +16,7 @@ from allotment.services.pull_requests.pending_resources import PendingChange, Pe
 from allotment.services.pull_requests.plan_comment import STATUS_CONTEXT
 from allotment.services.reporter.clone import ORIGIN, Clone, DeclaredCommit
 
-CHECK_SECONDS = 60.0  # between two requests to the forge
+CHECK_SECONDS = 60.0  # between two reads, each of which makes several requests
 _VERDICTS = {"success": "can be merged", "failure": "can't be merged", "error": "can't be merged"}
 NO_VERDICT = "no plan yet"
 
@@ -24,7 +24,8 @@ NO_VERDICT = "no plan yet"
 class OpenPullRequests:
     """Reads the open pull requests, at most every `check_seconds`.
 
-    `connect` returns the forge of a platform. `warn` gets a note for each fault; then the last pull requests stay.
+    `connect` returns the forge of a platform. `warn` gets a note for each new fault; while the forge can't be read, the last pull
+    requests stay.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class OpenPullRequests:
         self._clone, self._connect, self._warn, self._check_seconds = clone, connect, warn, check_seconds
         self._entries: Mapping[str, Sequence[PullRequestEntry]] = {}
         self._due_at = 0.0
+        self._notes: frozenset[str] = frozenset()
 
     def read(
         self, declared: DeclaredCommit, platform: Platform, facts: Mapping[str, TenantFacts]
@@ -45,39 +47,42 @@ class OpenPullRequests:
         if time.monotonic() >= self._due_at and declared.branch:
             self._due_at = time.monotonic() + self._check_seconds
             try:
-                self._entries = self._read_entries(declared, self._connect(platform), facts)
+                self._entries, notes = self._read_entries(declared, self._connect(platform), facts)
             except (ForgeError, OperationRefused) as error:
-                self._warn(f"the open pull requests can't be read: {error}")
+                notes = [f"the open pull requests can't be read: {error}"]
+            for note in notes:
+                if note not in self._notes:
+                    self._warn(note)
+            self._notes = frozenset(notes)
         return self._entries
 
     def _read_entries(
         self, declared: DeclaredCommit, forge: Forge, facts: Mapping[str, TenantFacts]
-    ) -> dict[str, list[PullRequestEntry]]:
+    ) -> tuple[dict[str, list[PullRequestEntry]], list[str]]:
+        """Return the open pull requests of each tenant, and a note for each that can't be read."""
         # The remote keeps no refs of pull requests in the clone.
         remote = Remote(self._clone.repository, self._clone.remote(ORIGIN).url)
         pending = PendingReader(declared.source, declared.branch, forge, remote, facts).read()
-        for note in pending.notes:
-            self._warn(f"pull request {note}")
         heads = {request.number: request.head for request in forge.open_pull_requests(declared.branch)}
         groups: dict[str, dict[int, list[PendingChange]]] = defaultdict(lambda: defaultdict(list))
         for change in pending.changes:
             groups[change.tenant][change.pull_request.number].append(change)
         verdicts = {
-            number: _find_verdict(forge, heads[number])
+            number: find_verdict(forge, heads[number])
             for number in sorted({number for group in groups.values() for number in group} & heads.keys())
         }
-        return {
+        entries = {
             tenant: [_build_entry(group[number], verdicts[number]) for number in sorted(group.keys() & verdicts.keys())]
             for tenant, group in groups.items()
         }
+        return entries, [f"pull request {note}" for note in pending.notes]
 
 
-def _find_verdict(forge: Forge, head: str) -> str:
+def find_verdict(forge: Forge, head: str) -> str:
     """Return the verdict of the newest plan of a commit. A status by anybody else than the owner of the token doesn't count."""
-    newest = next((status for status in forge.list_statuses(head) if status.context == STATUS_CONTEXT), None)
-    if newest is None or newest.author != forge.identity():
-        return NO_VERDICT
-    return _VERDICTS.get(newest.state, NO_VERDICT)
+    statuses, own = forge.list_statuses(head), forge.identity()
+    newest = next((status for status in statuses if (status.context, status.author) == (STATUS_CONTEXT, own)), None)
+    return _VERDICTS.get(newest.state, NO_VERDICT) if newest is not None else NO_VERDICT
 
 
 def _build_entry(changes: Sequence[PendingChange], verdict: str) -> PullRequestEntry:

@@ -17,7 +17,7 @@ from allotment.diagnosis import sort_by_severity
 from allotment.diagnosis.repository import BranchState, diagnose_branches
 from allotment.observed.offer_rows import build_stock_offers
 from allotment.observed.publish_state import PublishState, format_headline
-from allotment.observed.resource_rows import read_offers
+from allotment.observed.resource_rows import Offers, read_offers
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.retention import RetainedTenant, RetentionRecord
 from allotment.observed.status import ClusterStatus, Instance
@@ -91,7 +91,7 @@ def read_platform_area(inputs: PlatformInputs, publish: PublishSummary) -> Platf
         clusters=tuple(
             PlatformCluster(cluster, tuple(_list_add_ons(inputs.catalog, cluster.name))) for cluster in inputs.clusters
         ),
-        stocks=tuple(_list_stocks(inputs)),
+        stocks=tuple(_list_stocks(inputs, offers)),
         nodes=tuple(_list_nodes(instances, inputs.capacities)),
         tenants=tuple(
             PlatformTenant(row, inputs.budgets.get(row.name, _NO_BUDGET))
@@ -173,9 +173,8 @@ def _list_add_ons(catalog: Catalog, cluster: str) -> Iterator[AddOnVersion]:
             yield AddOnVersion(name, spec.version if spec.chart is not None else spec.version[:_COMMIT_LENGTH])
 
 
-def _list_stocks(inputs: PlatformInputs) -> list[StockEntry]:
+def _list_stocks(inputs: PlatformInputs, offers: Offers) -> list[StockEntry]:
     """Return the declared stocks, sorted by cluster, node pool and name."""
-    offers = read_offers(inputs.catalog)
     stocks = [
         StockEntry(
             cluster=offer.cluster,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from allotment.adapters.git.clone import CloneDamage
 from allotment.adapters.metrics import PortalMetrics
@@ -39,6 +39,7 @@ class PortalLoop(Loop):
         super().__init__(LoopTiming(interval, STALLED_SECONDS), log, "portal not built", metrics.record_error)
         self._create_builder, self._url, self._metrics, self._gate = create_builder, url, metrics, gate
         self._builder: SiteBuilder | None = None
+        self._logged_traces: Mapping[str, str] = {}
         metrics.initialize_reasons(PORTAL_REASONS)
 
     @property
@@ -72,7 +73,9 @@ class PortalLoop(Loop):
         self._gate.open()
         self._metrics.record_build(result.pages)
         for tenant, trace in result.traces.items():
-            self.log.error("tenant ran into a bug", tenant=tenant, trace=trace)
+            if self._logged_traces.get(tenant) != trace:  # each turn tries again
+                self.log.error("tenant ran into a bug", tenant=tenant, trace=trace)
+        self._logged_traces = result.traces
         if result.changed or result.removed:
             self.log.info(
                 "portal built",

@@ -56,7 +56,7 @@ def describe_capacity(capacity: CapacityUsage) -> CapacityNow:
     )
 
 
-def combine(
+def build_provider_area(
     batches: Sequence[BatchSummary],
     record: UsageRecord,
     clusters: Iterable[ClusterEntry],

@@ -18,7 +18,7 @@ from allotment.observed.availability import StateStep, measure_availability
 from allotment.observed.resource_rows import Offers, build_instance_rows, build_storage_rows
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.status import Instance, Snapshot, parse_time
-from allotment.portal.change_history import MAX_STATE_CHANGES, StateChange
+from allotment.portal.change_history import StateHistory
 from allotment.portal.inert_text import hide_tenants, is_file_name
 from allotment.portal.tenant_area import InstanceDetail, SnapshotDetail, StorageDetail
 from allotment.reports.links import Consoles, InstanceLinks, instance_links
@@ -62,13 +62,13 @@ class TenantResources(NamedTuple):
 
 
 def read_resources(
-    inputs: ResourceInputs, folder: ScopeDeclarations, invoice: Invoice | None, changes: Sequence[StateChange]
+    inputs: ResourceInputs, folder: ScopeDeclarations, invoice: Invoice | None, history: StateHistory
 ) -> TenantResources:
     """Return the resources of a tenant.
 
-    `folder` has its declarations. `invoice` is that of the current month, and `changes` are the changes of their states.
+    `folder` has its declarations. `invoice` is that of the current month, and `history` has the changes of their states.
     """
-    reader = _ResourceReader(inputs, folder, invoice, changes)
+    reader = _ResourceReader(inputs, folder, invoice, history)
     snapshots = tuple(reader.list_snapshots())
     instances, storages = tuple(reader.list_instances()), tuple(reader.list_storages(snapshots))
     clusters = frozenset(status.resource.cluster for status in reader.statuses)
@@ -88,9 +88,9 @@ class _ResourceReader:
     """Reads the resources of one tenant."""
 
     def __init__(
-        self, inputs: ResourceInputs, folder: ScopeDeclarations, invoice: Invoice | None, changes: Sequence[StateChange]
+        self, inputs: ResourceInputs, folder: ScopeDeclarations, invoice: Invoice | None, history: StateHistory
     ) -> None:
-        self._inputs, self._folder, self._tenant, self._changes = inputs, folder, folder.name, changes
+        self._inputs, self._folder, self._tenant, self._history = inputs, folder, folder.name, history
         self._facts = inputs.facts[folder.name]
         self.statuses = [
             status for status in inputs.statuses.get(folder.name, ()) if is_file_name(status.resource.name)
@@ -149,7 +149,6 @@ class _ResourceReader:
                 name=name,
                 storage=storages.get(name, observed.storage if observed is not None else ""),
                 state=status.displayed_state,
-                reason=status.reason,
                 message=self._hide(status.explanation),
                 created_at=observed.creation_time if observed is not None else "",
             )
@@ -197,17 +196,18 @@ class _ResourceReader:
         resource, month = status.resource, self._inputs.month
         steps = [
             StateStep(parse_moment(change.time), change.source, change.target)
-            for change in self._changes
+            for change in self._history.changes
             if (change.cluster, change.kind, change.name) == (resource.cluster, INSTANCE.kind.name, resource.name)
         ]
-        if len(self._changes) >= MAX_STATE_CHANGES and steps:  # the state before the oldest change is unknown
-            steps.insert(0, StateStep(parse_moment(self._changes[0].time), "", steps[0].source))
         observed = status.observed
-        since = parse_time(observed.since) if isinstance(observed, Instance) else None
-        is_steady = since is not None and since.timestamp() < month.period.start
-        if not steps and not is_steady:
-            return None
         state = observed.state if isinstance(observed, Instance) else ""
+        since = parse_time(observed.since) if isinstance(observed, Instance) else None
+        if steps and self._history.start:  # the state before is unknown
+            steps.insert(0, StateStep(min(self._history.start, steps[0].time), "", steps[0].source))
+        elif not steps and since is None:
+            return None
+        elif not steps and since is not None and since.timestamp() >= month.period.start:
+            steps = [StateStep(int(since.timestamp()), "", state)]
         starts = [start for start in split_days(month.period, month.zone) if start < month.now]
         return draw_availability(measure_availability(steps, state, starts, month.now, month.zone)) if starts else None
 

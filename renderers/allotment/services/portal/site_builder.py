@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.page_folder import PageFolder
-from allotment.billing.batch_totals import BatchSummary, summarize_batch
 from allotment.declared.reading import suggest_name
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.observed.resource_rows import read_offers
 from allotment.observed.resource_status import ResourceStatus
-from allotment.portal.access import PROVIDER, TENANTS, AccessList, build_access_list
+from allotment.portal.access import PROVIDER, AccessList, build_access_list
 from allotment.portal.change_history import group_merges
 from allotment.portal.page_renderer import list_assets
-from allotment.portal.platform_area import BudgetUse
 from allotment.portal.public_pages import build_public_pages
 from allotment.portal.site_facts import GpuSpecEntry, SiteFacts
 from allotment.portal.tenant_area import PullRequestEntry
-from allotment.portal.tenant_pages import build_tenant_pages
+from allotment.portal.tenant_pages import tenant_folder
 from allotment.problems import OperationRefused, quote_value
 from allotment.services.billing.usage_reader import UsageReader
 from allotment.services.check.check_options import OpenCache
-from allotment.services.check.tenant_error import build_rejection
 from allotment.services.check.workers import run_batches
 from allotment.services.portal.area_writer import AreaWriter, WrittenPages, write_pages
 from allotment.services.portal.invoice_reader import InvoiceReader
 from allotment.services.portal.merge_history import MergeHistory
 from allotment.services.portal.open_pull_requests import OpenPullRequests
-from allotment.services.portal.platform_reader import describe_budget
 from allotment.services.portal.resource_reader import ResourceInputs
 from allotment.services.portal.site_inputs import (
     FindPublishState,
@@ -41,7 +37,8 @@ from allotment.services.portal.site_inputs import (
     read_tenant_keys,
 )
 from allotment.services.portal.site_reader import list_reserved, read_site_facts
-from allotment.services.portal.tenant_reader import TenantInputs, list_tenant_areas, read_tenant_batch
+from allotment.services.portal.tenant_reader import TenantInputs
+from allotment.services.portal.tenant_writer import TenantResult, TenantWriter
 from allotment.services.reporter.clone import Clone
 from allotment.services.status_view.status_view import StatusView
 from allotment.services.status_view.tenant_facts_reader import read_tenant_facts
@@ -62,65 +59,6 @@ class BuildResult(NamedTuple):
     tenants: int
     commit: str
     traces: Mapping[str, str]
-
-
-class _TenantResult(NamedTuple):
-    """The pages of a tenant, and the facts that other pages need.
-
-    `is_settled` says that all resources are as declared, so that the pages don't depend on the rendered branches. The first
-    tenant of a batch has the `summary` of the batch. `trace` is the trace if Allotment failed on this tenant.
-    """
-
-    pages: WrittenPages
-    is_settled: bool
-    budget: BudgetUse
-    summary: BatchSummary | None
-    trace: str = ""
-
-    @classmethod
-    def of_failure(cls, trace: str) -> _TenantResult:
-        """Return the result of a tenant on which Allotment failed. It has no pages."""
-        return cls(
-            WrittenPages(frozenset(), 0), is_settled=False, budget=BudgetUse(None, None), summary=None, trace=trace
-        )
-
-
-class _TenantPagesTask(NamedTuple):
-    """Writes the pages of tenants."""
-
-    site: SiteFacts
-    inputs: TenantInputs
-    folder: PageFolder
-
-    def load_modules(self) -> None:
-        """Load nothing: the imports of this module are enough."""
-
-    def run_batch(self, names: list[str]) -> list[_TenantResult]:
-        """Write the pages of some tenants. A bug that one tenant causes leaves out only this tenant.
-
-        Raises OperationRefused if the pages can't be written.
-        """
-        try:
-            return self._write(names)
-        except Exception as error:
-            trace = build_rejection(error).trace  # raises the faults that concern all tenants
-            if len(names) == 1:
-                return [_TenantResult.of_failure(trace)]
-            return [result for name in names for result in self.run_batch([name])]
-
-    def _write(self, names: list[str]) -> list[_TenantResult]:
-        batch = read_tenant_batch(self.inputs, names)
-        summary: BatchSummary | None = summarize_batch(batch.record, batch.open_bills[0])
-        has_trouble = bool(self.inputs.invoices.closed.trouble)
-        results = []
-        for area in list_tenant_areas(self.inputs, batch):
-            pages = build_tenant_pages(self.site, area, has_ledger_trouble=has_trouble)
-            statuses = self.inputs.resources.statuses.get(area.name, ())
-            is_settled = all(status.is_as_declared and status.resource.blob for status in statuses)
-            written = write_pages(self.folder, pages)
-            results.append(_TenantResult(written, is_settled, describe_budget(area.month), summary))
-            summary = None
-        return results
 
 
 class SiteBuilder:
@@ -153,7 +91,7 @@ class SiteBuilder:
         self._hashes: dict[str, str] = {}
         self._facts: dict[str, TenantFacts] = {}
         self._keys: dict[str, Hashable] = {}
-        self._results: dict[str, _TenantResult] = {}
+        self._results: dict[str, TenantResult] = {}
         self._statuses: dict[str, Sequence[ResourceStatus]] = {}
         self._provider_paths: frozenset[str] = frozenset()
         self._paths: frozenset[str] = frozenset()
@@ -169,7 +107,7 @@ class SiteBuilder:
     @property
     def is_built(self) -> bool:
         """Whether a build has succeeded."""
-        return self._shared_key is not None
+        return bool(self._paths)
 
     def build(self, now: datetime.datetime) -> BuildResult:
         """Write the changed pages. If it fails, the next build starts again from the state before.
@@ -197,7 +135,8 @@ class SiteBuilder:
         written = self._write_tenants(inputs, site, chosen, reserved, requests)
         traces = {name: result.trace for name, result in written.items() if result.trace}
         results = {name: result for name, result in written.items() if not result.trace}
-        self._results = {name: result for name, result in (self._results | results).items() if name in keys}
+        without_summaries = {name: result._replace(summary=None) for name, result in results.items()}
+        self._results = {name: result for name, result in (self._results | without_summaries).items() if name in keys}
         self._statuses = {name: self._statuses[name] for name in inputs.names if name in self._statuses}
         shared = [write_pages(self._folder, [*list_assets(), *build_public_pages(site, self._tenant)])]
         if self._tenant is None:
@@ -208,13 +147,15 @@ class SiteBuilder:
             *(result.pages.paths for result in self._results.values()),
         )
         removed = (
-            self._folder.remove_others(paths, _list_failed_folders(traces))
+            self._folder.remove_others(paths, self._list_kept_folders(traces))
             if has_other_files
             else self._folder.remove(self._paths - paths)
         )
-        self._paths, self._has_other_files = paths, bool(traces)
+        lacks_provider = self._lacks_provider
+        self._paths, self._has_other_files = paths, bool(traces) or lacks_provider
         self._keys = {name: key for name, key in keys.items() if name not in traces}
-        self._shared_key = inputs.shared_key
+        # The pages of the provider need all tenants, so the build after the last failure renders all of them.
+        self._shared_key = None if lacks_provider and not traces else inputs.shared_key
         self._published_key = inputs.published_key
         return BuildResult(
             pages=len(paths),
@@ -225,11 +166,20 @@ class SiteBuilder:
             traces=traces,
         )
 
+    @property
+    def _lacks_provider(self) -> bool:
+        """Whether no build of this process has written the pages of the provider."""
+        return self._tenant is None and not self._provider_paths
+
+    def _list_kept_folders(self, failed: Iterable[str]) -> list[str]:
+        """Return the folders with earlier pages that stay: those of tenants on which Allotment failed, and that of the provider."""
+        return [*([PROVIDER] if self._lacks_provider else []), *(tenant_folder(name) for name in failed)]
+
     def _write_areas(
         self,
         inputs: SiteInputs,
         site: SiteFacts,
-        results: Mapping[str, _TenantResult],
+        results: Mapping[str, TenantResult],
         now: datetime.datetime,
         *,
         is_complete: bool,
@@ -282,7 +232,7 @@ class SiteBuilder:
         names: list[str],
         reserved: Mapping[str, Sequence[GpuSpecEntry]],
         pull_requests: Mapping[str, Sequence[PullRequestEntry]],
-    ) -> dict[str, _TenantResult]:
+    ) -> dict[str, TenantResult]:
         """Write the pages of some tenants."""
         if not names:
             return {}
@@ -312,13 +262,8 @@ class SiteBuilder:
             retained=inputs.retained,
             stale_clusters=inputs.stale_clusters,
         )
-        task = _TenantPagesTask(site, tenant_inputs, self._folder)
-        return dict(zip(names, run_batches(task, names, self._processes), strict=True))
-
-
-def _list_failed_folders(names: Collection[str]) -> list[str]:
-    """Return the folders with pages that stay if Allotment fails on tenants. The pages of the provider need all tenants."""
-    return [PROVIDER, *(f"{TENANTS}/{name}" for name in names)] if names else []
+        writer = TenantWriter(site, tenant_inputs, self._folder)
+        return dict(zip(names, run_batches(writer, names, self._processes), strict=True))
 
 
 def _group_rows(rows: Iterable[ResourceStatus]) -> dict[str, Sequence[ResourceStatus]]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from allotment.branches.status_branches import tenant_of, tenant_path, usage_owner, usage_path
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import Scope
-from allotment.observed.publish_state import PublishReason, PublishState
+from allotment.observed.publish_state import PublishState
 from allotment.observed.retention import RetainedTenant, RetentionRecord
 from allotment.portal.change_history import Merge
 from allotment.portal.inert_text import is_file_name
@@ -24,6 +24,7 @@ from allotment.services.platform_settings import read_platform
 from allotment.services.portal.invoice_reader import ClosedMonths, read_closed_months
 from allotment.services.portal.merge_history import MergeHistory
 from allotment.services.portal.platform_reader import summarize_publish
+from allotment.services.status_view.publish_check import read_recorded_state
 from allotment.services.status_view.status_view import StatusView
 
 FindPublishState = Callable[[StatusView], PublishState]
@@ -70,16 +71,8 @@ class SiteInputs(NamedTuple):
         return sorted(owners - set(self.view.tenants))
 
     def find_publish_state(self, find_state: FindPublishState | None) -> PublishState:
-        """Return the state of publishing. Without `find_state`, it only counts the commits that are not published."""
-        if find_state is not None:
-            return find_state(self.view)
-        published, declared = self.view.published_release, self.view.declared_commit.source.commit
-        if published.source is None:
-            reason: PublishReason = "never" if published.never_published else "unproven"
-            return PublishState("", 0, reason, published.trouble, published.trouble)
-        commit = published.source.commit
-        ahead = self.view.clone.repository.count_between(commit, declared)
-        return PublishState(commit, ahead, "pending" if ahead else "", retained_tenants=self.retained)
+        """Return the state of publishing, by default that of the record of the last publish."""
+        return (find_state or read_recorded_state)(self.view)
 
     def summarize_publish(self, state: PublishState) -> PublishSummary:
         """Return the summary of a publish state and of the problems of the catalog."""

@@ -87,7 +87,6 @@ def _describe_gpu_offer(offer: GPUOffer, currency: str, day: datetime.date) -> G
         cluster=offer.cluster,
         name=offer.spec.model.name,
         title=spec.display_name or offer.spec.model.name,
-        description=spec.description or "",
         model=spec.gpu.model,
         gpus=physical_gpus(spec),
         gpu_memory=format_size(memory_per_device(spec)),
@@ -109,9 +108,7 @@ def _describe_storage_offer(offer: StorageOffer, day: datetime.date) -> StorageS
     return StorageSpecEntry(
         cluster=offer.cluster,
         name=offer.spec.model.name,
-        title=spec.display_name or offer.spec.model.name,
-        description=spec.description or "",
-        access=spec.volume.access_mode if spec.volume is not None else "Bucket",
+        access=spec.access,
         min_size=spec.size.min,
         max_size=spec.size.max,
         free_bytes=offer.free_bytes,

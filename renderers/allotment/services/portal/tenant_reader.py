@@ -11,13 +11,14 @@ from allotment.billing.invoices import Invoice
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import parse_moment
 from allotment.billing.recorded_use import UsageRecord
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
 from allotment.observed.retention import WAYS_OUT, RetainedTenant
 from allotment.observed.status import TenantStatus, parse_time
-from allotment.portal.change_history import MAX_STATE_CHANGES, Merge, StateChange
+from allotment.portal.change_history import MAX_STATE_CHANGES, Merge, StateChange, StateHistory
 from allotment.portal.inert_text import hide_tenants, is_file_name
 from allotment.portal.site_facts import GpuSpecEntry
 from allotment.portal.tenant_area import InvoiceView, PullRequestEntry, TenantArea
@@ -74,11 +75,6 @@ def read_tenant_batch(inputs: TenantInputs, names: Sequence[str]) -> TenantBatch
     return TenantBatch(names, record, inputs.invoices.compute_open_bills(record, names))
 
 
-def read_tenant_areas(inputs: TenantInputs, names: Sequence[str]) -> Iterator[TenantArea]:
-    """Yield the facts of some tenants, in the order of `names`."""
-    return list_tenant_areas(inputs, read_tenant_batch(inputs, names))
-
-
 def list_tenant_areas(inputs: TenantInputs, batch: TenantBatch) -> Iterator[TenantArea]:
     """Yield the facts of the tenants of a batch."""
     names, record, bills = batch
@@ -95,10 +91,9 @@ def list_tenant_areas(inputs: TenantInputs, batch: TenantBatch) -> Iterator[Tena
 def _read_area(inputs: TenantInputs, name: str, month: _MonthFacts) -> TenantArea:
     scope, reader = Scope("tenant", name), inputs.invoices
     folder = read_folder(scope, read_scope(reader.source, scope).files)[0]
-    members = folder.get_singleton(Members)
     declared, facts = folder.get_singleton(Tenant), inputs.resources.facts[name]
-    changes = _read_state_changes(inputs, name)
-    resources = read_resources(inputs.resources, folder, month.invoice, changes)
+    history = _read_state_history(inputs, name)
+    resources = read_resources(inputs.resources, folder, month.invoice, history)
     retained = inputs.retained.get(name)
     return TenantArea(
         name=name,
@@ -112,12 +107,12 @@ def _read_area(inputs: TenantInputs, name: str, month: _MonthFacts) -> TenantAre
         members=facts.members,
         allowance=TenantAllowance(reader.catalog, folder),
         reserved=tuple(inputs.reserved.get(name, ())),
-        members_text=members.data.decode() if members is not None else "",
+        members_text=_read_members_text(folder),
         month=month.costs,
         invoices=month.invoices,
         pull_requests=tuple(inputs.pull_requests.get(name, ()))[:MAX_PULL_REQUESTS],
         merges=tuple(inputs.merges.get(name, ())),
-        state_changes=tuple(reversed(changes)),
+        state_changes=tuple(reversed(history.changes)),
         omitted=resources.omitted,
         instance_names=resources.instance_names,
         storage_names=resources.storage_names,
@@ -127,18 +122,34 @@ def _read_area(inputs: TenantInputs, name: str, month: _MonthFacts) -> TenantAre
     )
 
 
-def _read_state_changes(inputs: TenantInputs, name: str) -> list[StateChange]:
-    """Return the newest changes of state of a tenant's resources, sorted by time. It reads the current month, and a bit before."""
+def _read_members_text(folder: ScopeDeclarations) -> str | None:
+    """Return the file of a tenant's members; empty if it is absent, and None if it is invalid."""
+    members = folder.get_singleton(Members)
+    if members is not None:
+        return members.data.decode()
+    return "" if folder.is_absent(Members, folder.name) else None
+
+
+def _read_state_history(inputs: TenantInputs, name: str) -> StateHistory:
+    """Return the newest changes of state of a tenant's resources. It reads the current month, and a bit before."""
     changes: list[StateChange] = []
+    start, month_start = 0, inputs.resources.month.period.start
     for cluster, commit in inputs.status_commits.items():
         newest: list[StateChange] = []
+        is_complete = True
         for version, status in enumerate(walk_history(inputs.repository, commit, name)):
             newest += reversed(list(_list_changes(cluster, status)))
-            starts_before = newest and parse_moment(newest[-1].time) < inputs.resources.month.period.start
-            if len(newest) >= MAX_STATE_CHANGES or version + 1 >= _MAX_VERSIONS or starts_before:
+            is_complete = not status.previous or bool(newest and parse_moment(newest[-1].time) < month_start)
+            if is_complete or len(newest) >= MAX_STATE_CHANGES or version + 1 >= _MAX_VERSIONS:
                 break
-        changes += reversed(newest[:MAX_STATE_CHANGES])
-    return sorted(changes, key=lambda change: parse_moment(change.time))[-MAX_STATE_CHANGES:]
+        if newest and not is_complete:
+            start = max(start, parse_moment(newest[-1].time))
+        changes += reversed(newest)
+    changes.sort(key=lambda change: parse_moment(change.time))
+    latest = changes[-MAX_STATE_CHANGES:]
+    if len(latest) < len(changes):
+        start = max(start, parse_moment(latest[0].time))
+    return StateHistory(tuple(latest), start)
 
 
 def _list_changes(cluster: str, status: TenantStatus) -> Iterable[StateChange]:

@@ -23,6 +23,25 @@ from allotment.services.publish.tenant_retention import PlatformInvalid
 from allotment.services.status_view.status_view import StatusView
 
 
+def read_recorded_state(view: StatusView) -> PublishState:
+    """Return the state of publishing according to the record of the last publish. It doesn't say why later commits wait."""
+    release = view.published_release
+    if release.source is None:
+        reason: PublishReason = "never" if release.never_published else "unproven"
+        return PublishState("", 0, reason, release.trouble, release.trouble)
+    commit = release.source.commit
+    ahead = view.clone.repository.count_between(commit, view.declared_commit.source.commit)
+    state = PublishState(commit, ahead, "pending" if ahead else "", record_trouble=release.record.trouble)
+    record = release.record.of_source(commit)
+    if record is None:
+        return state
+    return state._replace(
+        retained_tenants={tenant.tenant: tenant for tenant in record.tenants},
+        retained_clusters=record.clusters,
+        omitted_tenants=record.omitted_tenants,
+    )
+
+
 class PublishCheck:
     """Finds out the state of publishing.
 
@@ -41,23 +60,14 @@ class PublishCheck:
         return self._states[key]
 
     def _determine_state(self, view: StatusView) -> PublishState:
-        published, declared = view.published_release.source, view.declared_commit.source.commit
-        if published is None:
-            reason: PublishReason = "never" if view.published_release.never_published else "unproven"
-            return PublishState("", 0, reason, view.published_release.trouble, view.published_release.trouble)
-        ahead = view.clone.repository.count_between(published.commit, declared)
-        record, trouble = (
-            view.published_release.record.of_source(published.commit),
-            view.published_release.record.trouble,
-        )
-        state = PublishState(published.commit, ahead, "pending" if ahead else "", record_trouble=trouble)
-        if view.is_behind:
+        recorded_state, declared = read_recorded_state(view), view.declared_commit.source.commit
+        state = recorded_state._replace(retained_tenants={}, retained_clusters=(), omitted_tenants=0)
+        if not state.commit or view.is_behind:
             return state
-        retained = {tenant.tenant: tenant for tenant in record.tenants} if record else {}
-        if published.commit == declared and view.kept_tenants <= retained.keys():
-            # Read the record: a publish without writing renders everything, which would slow down every `allot status`.
-            clusters, omitted = (record.clusters, record.omitted_tenants) if record else ((), 0)
-            return state._replace(retained_tenants=retained, retained_clusters=clusters, omitted_tenants=omitted)
+        ahead = state.unpublished_commits
+        if state.commit == declared and view.kept_tenants <= recorded_state.retained_tenants.keys():
+            # A publish without writing renders everything, which would slow down every `allot status`.
+            return recorded_state
         try:
             outcome = self._create_publisher(view).publish(declared)
         except BrakeEngaged as error:

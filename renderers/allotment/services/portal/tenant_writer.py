@@ -1,0 +1,74 @@
+"""Writes the pages of tenants, in a process for each batch of tenants."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from allotment.adapters.page_folder import PageFolder
+from allotment.billing.batch_totals import BatchSummary, summarize_batch
+from allotment.portal.platform_area import BudgetUse
+from allotment.portal.site_facts import SiteFacts
+from allotment.portal.tenant_pages import build_tenant_pages
+from allotment.services.check.tenant_error import build_rejection
+from allotment.services.portal.area_writer import WrittenPages, write_pages
+from allotment.services.portal.platform_reader import describe_budget
+from allotment.services.portal.tenant_reader import TenantInputs, list_tenant_areas, read_tenant_batch
+
+
+class TenantResult(NamedTuple):
+    """The pages of a tenant, and the facts that other pages need.
+
+    `is_settled` says that all resources are as declared, so that the pages don't depend on the rendered branches. The first
+    tenant of a batch has the `summary` of the batch. `trace` is the trace if Allotment failed on this tenant.
+    """
+
+    pages: WrittenPages
+    is_settled: bool
+    budget: BudgetUse
+    summary: BatchSummary | None
+    trace: str = ""
+
+    @classmethod
+    def of_failure(cls, trace: str) -> TenantResult:
+        """Return the result of a tenant on which Allotment failed. It has no pages."""
+        return cls(
+            WrittenPages(frozenset(), 0), is_settled=False, budget=BudgetUse(None, None), summary=None, trace=trace
+        )
+
+
+class TenantWriter(NamedTuple):
+    """Writes the pages of tenants."""
+
+    site: SiteFacts
+    inputs: TenantInputs
+    folder: PageFolder
+
+    def load_modules(self) -> None:
+        """Load nothing: the imports of this module are enough."""
+
+    def run_batch(self, names: list[str]) -> list[TenantResult]:
+        """Write the pages of some tenants. A bug that one tenant causes leaves out only this tenant.
+
+        Raises OperationRefused if the pages can't be written.
+        """
+        try:
+            return self._write(names)
+        except Exception as error:
+            trace = build_rejection(error).trace  # raises the faults that concern all tenants
+            if len(names) == 1:
+                return [TenantResult.of_failure(trace)]
+            return [result for name in names for result in self.run_batch([name])]
+
+    def _write(self, names: list[str]) -> list[TenantResult]:
+        batch = read_tenant_batch(self.inputs, names)
+        summary: BatchSummary | None = summarize_batch(batch.record, batch.open_bills[0])
+        has_trouble = bool(self.inputs.invoices.closed.trouble)
+        results = []
+        for area in list_tenant_areas(self.inputs, batch):
+            pages = build_tenant_pages(self.site, area, has_ledger_trouble=has_trouble)
+            statuses = self.inputs.resources.statuses.get(area.name, ())
+            is_settled = all(status.is_as_declared and status.resource.blob for status in statuses)
+            written = write_pages(self.folder, pages)
+            results.append(TenantResult(written, is_settled, describe_budget(area.month), summary))
+            summary = None
+        return results
