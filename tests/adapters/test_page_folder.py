@@ -58,11 +58,36 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
         PageFolder(tmp_path / "link")
 
 
-def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
+def test_what_is_in_the_way_of_a_page_is_removed(tmp_path: Path) -> None:
     folder = PageFolder(tmp_path / "site")
     folder.write("a", b"1")
+    assert folder.write("a/b/c.html", b"2")
+    assert folder.write("a/b", b"3")
+    assert (tmp_path / "site/a/b").read_bytes() == b"3"
+    assert list_files(tmp_path / "site") == {"a/b"}
+
+
+def test_links_are_removed_before_pages_are_written(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    folder = PageFolder(tmp_path / "site")
+    folder.write("b/page.html", b"1")
+    (folder.out / "a").symlink_to(outside)
+    (folder.out / "b/link.html").symlink_to(outside / "page.html")
+    (folder.out / "c").symlink_to(tmp_path / "nothing")
+    assert folder.remove_links() == 3
+    assert folder.write("a/page.html", b"1")
+    assert list(outside.iterdir()) == []
+    assert list_files(folder.out) == {"a/page.html", "b/page.html"}
+
+
+def test_a_marker_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "victim").write_bytes(b"mine")
+    (tmp_path / "site" / MARKER).symlink_to(tmp_path / "victim")
     with pytest.raises(OperationRefused, match="can't be written"):
-        folder.write("a/b.html", b"2")
+        PageFolder(tmp_path / "site")
+    assert (tmp_path / "victim").read_bytes() == b"mine"
 
 
 def test_a_page_that_is_a_link_is_replaced_not_followed(tmp_path: Path) -> None:
@@ -91,6 +116,15 @@ def test_the_files_of_some_folders_stay(tmp_path: Path) -> None:
         folder.write(path, b"page")
     assert folder.remove_others([], ["tenants/a"]) == 2
     assert [path.name for path in (folder.out / "tenants").iterdir()] == ["a"]
+
+
+def test_the_files_of_other_folders_stay(tmp_path: Path) -> None:
+    folder = PageFolder(tmp_path / "site")
+    for path in ("tenants/a/index.html", "tenants/b/index.html", "tenants/index.html", "index.html"):
+        folder.write(path, b"page")
+    assert folder.remove_others(["tenants/index.html"], ["tenants/a"], below="tenants") == 1
+    assert folder.remove_others([], below="provider") == 0
+    assert list_files(folder.out) == {"tenants/a/index.html", "tenants/index.html", "index.html"}
 
 
 def test_one_process_builds_pages_at_a_time(tmp_path: Path) -> None:

@@ -194,6 +194,12 @@ def test_a_header_that_comes_twice_does_not_count(get: Get, gate: Gate, folder: 
     assert gate.requests[-1][1][0] is None
 
 
+def test_a_request_with_two_hosts_is_refused(get: Get, gate: Gate) -> None:
+    gate.requests.clear()
+    assert get("/", Host="evil.example")[0] == 400  # http.client sends one, too
+    assert gate.requests == []
+
+
 def test_other_methods_are_refused(get: Get) -> None:
     assert get("/", "POST")[0] == 404
     assert get("/", "PUT")[0] == 501

@@ -57,8 +57,13 @@ def build(place: Place, out: Path, tenant: str | None = None) -> BuildResult:
     return SiteBuilder(Clone(place.root), PageFolder(out), tenant=tenant).build(NOW)
 
 
-def report_all(place: Place, troubles: Troubles = TROUBLES) -> None:
-    """Write the reports of all clusters about the declared resources. `troubles` are those that are not as declared."""
+def report_all(
+    place: Place, troubles: Troubles = TROUBLES, more_usage: Mapping[str, UsageInterval] | None = None
+) -> None:
+    """Write the reports of all clusters about the declared resources.
+
+    `troubles` are those that are not as declared. `more_usage` has an interval for the usage logs of a tenant.
+    """
     for cluster in ("eu-1", "us-1"):
         statuses, logs = [], {}
         for folder in sorted((place.root / "tenants").iterdir()):
@@ -66,6 +71,7 @@ def report_all(place: Place, troubles: Troubles = TROUBLES) -> None:
             if status.instances or status.storages or status.snapshots:
                 statuses.append(status)
                 header = UsageLogHeader(cluster, folder.name, "2026-11-01T00:00:00Z")
+                usage += [more_usage[folder.name]] if more_usage and folder.name in more_usage else []
                 logs[usage_path(folder.name)] = append_usage(None, header, usage)
         capacity = dump_status(CapacityUsage(cluster, "2026-10-01T00:00:00Z", tuple(list_capacity(place, cluster))))
         place.report(cluster, *statuses, observed=OBSERVED, also={**logs, CAPACITY: capacity})

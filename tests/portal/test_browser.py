@@ -17,10 +17,12 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 from tests.conftest import DAY, Allot, edit
 from tests.portal.browser import BROWSER, Visit, launch, serve, wait_for_form
-from tests.portal.sample_site import build, create_place
+from tests.portal.sample_site import build, create_place, report_all
 from tests.published import Place, git
 
 from allotment.declared import documents
+from allotment.declared.kinds.members import MAX_USERS
+from allotment.observed.status import UsageInterval
 
 pytestmark = pytest.mark.skipif(
     BROWSER is None and "CI" not in os.environ, reason="no Chromium is installed: apt-get install chromium"
@@ -260,7 +262,7 @@ def test_every_resource_of_the_sample_can_be_changed(site: Site, visit: Visit, a
     """The pages stop each instance and grow each storage as the commands do, whatever their files look like."""
     root = tmp_path / "repo"
     git(tmp_path, "clone", "-q", str(site.place.remote), str(root))
-    count = 0
+    count, problems = 0, set[str]()
     for file in sorted((root / "tenants").glob("*/*/*.yaml")):
         tenant, folder, name = file.parts[-3], file.parts[-2], file.stem
         if folder not in ("instances", "storages"):
@@ -272,16 +274,20 @@ def test_every_resource_of_the_sample_can_be_changed(site: Site, visit: Visit, a
             number, unit = limits.removeprefix("more than ")[:-2], limits[-2:]
             fill(visit, {"size": f"{int(number) + 1}{unit}"})
             if not visit.page.locator("#result").is_visible():
-                continue  # the quota is full
+                problems.add(visit.page.inner_text("#problems"))
+                continue
         path, text, command = read_result(visit)
         result = allot(*shlex.split(command)[1:-1], "--repo", root)
-        if result.err.rstrip().endswith("[source]"):
-            continue  # a copy of the storage must grow first
         assert result.code == 0, (path, result.err)
         assert text.rstrip("\n") == (root / path).read_text(encoding="utf-8").rstrip("\n")
         git(root, "checkout", "-q", ".")
         count += 1
     assert count > 25
+    assert len([text for text in problems if text.startswith("The quota allows ")]) == len(problems) - 2
+    assert {text for text in problems if "copies this storage" in text} == {
+        "comfy-trial copies this storage, so it can't be smaller: first grow comfy-trial.",
+        "outputs-restored copies this storage, so it can't be smaller: first grow outputs-restored.",
+    }
 
 
 def test_a_form_shows_price_quota_and_budget(site: Site, visit: Visit) -> None:
@@ -291,6 +297,7 @@ def test_a_form_shows_price_quota_and_budget(site: Site, visit: Visit) -> None:
         "0.63 EUR per hour while it runs",
         "459.90 EUR in a month of 730 hours",
         "Budget: 2276.90 → 2736.80 of 4000.00 EUR",
+        "Forecast of 2026-11: 1149.37 → 1292.38 of 4000.00 EUR",
         "GPUs nvidia-l4: 3.25 → 4 of 8",
         "Instances: 3 → 4 of 20",
     ]
@@ -307,6 +314,8 @@ def mount(folder: str, other: str | None = None) -> dict[str, Any]:
     [
         ("new-instance", {"name": "webui"}, "webui exists already."),
         ("new-instance", {"name": "No"}, "The name has a-z"),
+        ("new-instance", {"name": "con"}, "con is the name of a device on Windows"),
+        ("new-storage", {"name": "lpt1"}, "lpt1 is the name of a device on Windows"),
         ("new-instance", {"name": "ab"}, "The name has 3 to 24 characters."),
         ("new-instance", {"name": "abc", "replicas": "0"}, "An instance has 1 to 100 replicas."),
         ("new-instance", {"name": "abc", "gpuSpec": "l4-whole", "replicas": "90"}, "l4-whole: no free unit."),
@@ -369,11 +378,17 @@ def test_a_form_shows_the_effect_of_a_stop_and_a_start(site: Site, visit: Visit)
         "-0.21 EUR per hour",
         "-153.30 EUR in a month of 730 hours",
         "Budget: 2276.90 → 2123.60 of 4000.00 EUR",
+        "Forecast of 2026-11: 1149.37 → 1101.70 of 4000.00 EUR",
         "GPUs nvidia-l4: 3.25 → 3 of 8",
     ]
     effect = open_state_form(visit, f"{site.url}/tenants/uni-lab/instances/group-d.html")
     assert effect[:2] == ["1.05 EUR per hour while it runs", "766.50 EUR in a month of 730 hours"]
-    assert [line.split(":")[0] for line in effect[2:]] == ["Budget", "GPUs nvidia-l4", "Free units of l4-quarter"]
+    assert [line.split(":")[0] for line in effect[2:]] == [
+        "Budget",
+        "Forecast of 2026-11",
+        "GPUs nvidia-l4",
+        "Free units of l4-quarter",
+    ]
 
 
 def test_an_instance_does_not_start_with_a_storage_that_another_one_mounts(
@@ -393,6 +408,84 @@ def test_an_instance_does_not_start_with_a_storage_that_another_one_mounts(
         assert not visit.page.locator("#result").is_visible()
     result = allot("instance", "start", "studio-kite/comfy", "--repo", place.root)
     assert "storage comfy-home is ReadWriteOnce" in result.out + result.err
+
+
+def test_an_instance_does_not_mount_a_storage_that_its_accessor_changes(
+    site: Site, visit: Visit, allot: Allot, tmp_path: Path
+) -> None:
+    place = site.place.copy(tmp_path)
+    edit(place.root, "tenants/studio-kite/instances/comfy.yaml", "\nspec:\n", "\nspec:\n  state: Stopped\n")
+    storage = "tenants/studio-kite/storages/comfy-home.yaml"
+    edit(place.root, storage, "size: 100Gi\n", "size: 100Gi\n  accessor:\n    mode: ReadWrite\n")
+    place.merge()
+    build(place, tmp_path / "site", "studio-kite")
+    with serve(tmp_path / "site") as url:
+        visit.open(f"{url}/tenants/studio-kite/instances/comfy.html")
+        visit.page.locator("details").evaluate("each => { each.open = true; }")
+        assert "comfy-home is a storage for one instance, and its accessor" in visit.page.inner_text("#problems")
+        assert not visit.page.locator("#result").is_visible()
+        visit.open(f"{url}/tenants/studio-kite/new-instance.html")
+        assert not visit.page.locator("[data-storage=comfy-home]").is_visible()
+        assert visit.page.locator("[data-storage=comfy-trial]").is_visible()
+    result = allot("instance", "start", "studio-kite/comfy", "--repo", place.root)
+    assert "[accessor]" in result.out + result.err
+
+
+def test_an_app_with_a_public_port_needs_a_cluster_that_allows_it(
+    site: Site, visit: Visit, allot: Allot, tmp_path: Path
+) -> None:
+    place = site.place.copy(tmp_path)
+    edit(place.root, "platform/apps/jupyter.yaml", "exposure: Members", "exposure: Public")
+    oidc = "clientID: allotment\n"
+    edit(
+        place.root,
+        "clusters/eu-1/cluster.yaml",
+        oidc,
+        f"{oidc}    callbackHost: login.eu-1.gpu.northlight.example\n",
+    )
+    place.merge()
+    build(place, tmp_path / "site", "ml-orbit")
+    with serve(tmp_path / "site") as url:
+        visit.open(f"{url}/tenants/ml-orbit/new-instance.html")
+        fill(visit, {"name": "pub", "app": "jupyter", "cluster": "eu-1"})
+        assert "eu-1 allows no Public ports: choose another app or cluster." in visit.page.inner_text("#problems")
+        assert not visit.page.locator("#result").is_visible()
+        fill(visit, {"cluster": "us-1"})
+        assert "Public" not in visit.page.inner_text("#problems")
+    words = ["instance", "create", "ml-orbit/pub", "--cluster", "eu-1", "--gpu-spec", "l4-quarter", "--app", "jupyter"]
+    result = allot(*words, "--repo", place.root)
+    assert "cluster eu-1 allows no Public port" in result.out + result.err
+
+
+def test_a_form_refuses_what_the_forecast_of_the_month_does(site: Site, visit: Visit, tmp_path: Path) -> None:
+    place = site.place.copy(tmp_path)
+    days = "2026-11-01T00:00:00Z", "2026-11-11T00:00:00Z"
+    large = UsageInterval("GPUStorage", "large", "large", *days, size="82Ti", storage_spec="block-ssd")
+    report_all(place, more_usage={"studio-kite": large})
+    build(place, tmp_path / "site", "studio-kite")
+    with serve(tmp_path / "site") as url:
+        visit.open(f"{url}/tenants/studio-kite/new-instance.html")
+        fill(visit, {"name": "third", "app": "jupyter", "gpuSpec": "l4-quarter", "replicas": "3"})
+        problems = visit.page.inner_text("#problems")
+    before, after, limit = 3909.96, 4052.97, 4000
+    assert problems == f"The budget is exceeded by {after - limit:.2f} EUR in 2026-11."
+    assert f"Forecast of 2026-11: {before:.2f} → {after:.2f} of 4000.00 EUR" in (
+        visit.page.text_content("#effect") or ""
+    )
+
+
+def test_the_number_of_members_has_a_limit(site: Site, visit: Visit, allot: Allot, tmp_path: Path) -> None:
+    place = site.place.copy(tmp_path)
+    users = "".join(f"    - name: user-{number:03}\n      role: Viewer\n" for number in range(MAX_USERS))
+    path = place.root / "tenants/uni-lab/members.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(f"{text[: text.index('spec:')]}spec:\n  users:\n{users}", encoding="utf-8")
+    place.merge()
+    build(place, tmp_path / "site", "uni-lab")
+    with serve(tmp_path / "site") as url:
+        visit.open(f"{url}/tenants/uni-lab/members.html")
+        fill(visit, {"name": "mia"})
+        assert "The file has 200 users, which is the limit." in visit.page.inner_text("#problems")
 
 
 def test_a_form_that_nobody_has_filled_in_shows_no_problem(site: Site, visit: Visit) -> None:

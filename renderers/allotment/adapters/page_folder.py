@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
@@ -31,7 +32,9 @@ class PageFolder:
                 raise OperationRefused(
                     f"{quote_value(str(out))} holds files that `allot portal build` did not write: name an empty or a new folder"
                 )
-            (self.out / MARKER).write_bytes(_MARKER_TEXT)
+            marker = os.open(self.out / MARKER, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666)
+            with open(marker, "wb") as file:
+                file.write(_MARKER_TEXT)
         except OSError as error:
             raise self._describe(error) from None
 
@@ -61,6 +64,8 @@ class PageFolder:
                         return False
             except FileNotFoundError:
                 os.makedirs(os.path.dirname(target), exist_ok=True)
+            except (IsADirectoryError, NotADirectoryError):
+                self._clear_way(path)
             place, name = os.path.split(target)
             temporary = os.path.join(place, f".{name}.{os.getpid()}.tmp")  # the server shows no file of such a name
             with open(temporary, "wb") as file:
@@ -70,12 +75,39 @@ class PageFolder:
             raise self._describe(error) from None
         return True
 
-    def remove_others(self, paths: Collection[str], kept_folders: Collection[str] = ()) -> int:
-        """Remove all files and links of the folder except `paths` and the files in `kept_folders`. Return their number."""
+    def _clear_way(self, path: str) -> None:
+        """Remove a folder at the path of a page, and files at the paths of its folders, and make these folders."""
+        target = self.out / path
+        if target.is_dir():
+            shutil.rmtree(target)
+        for folder in reversed(target.relative_to(self.out).parents[:-1]):
+            if not (self.out / folder).is_dir():
+                (self.out / folder).unlink(missing_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+
+    def remove_links(self) -> int:
+        """Remove all links, so that no page is written outside of the folder. Return their number."""
+        removed = 0
+        try:
+            for folder, children, names in os.walk(self.out):
+                for name in (*children, *names):
+                    path = os.path.join(folder, name)
+                    if os.path.islink(path):
+                        os.unlink(path)
+                        removed += 1
+        except OSError as error:
+            raise self._describe(error) from None
+        return removed
+
+    def remove_others(self, paths: Collection[str], kept_folders: Collection[str] = (), below: str = "") -> int:
+        """Remove all files and links of the folder except `paths` and the files in `kept_folders`. Return their number.
+
+        `below` limits this to the files below a folder of the folder.
+        """
         removed = 0
         folders_to_keep = tuple(f"{folder}/" for folder in kept_folders)
         try:
-            for folder, children, names in os.walk(self.out, topdown=False):
+            for folder, children, names in os.walk(os.path.join(self.out, below), topdown=False):
                 place = os.path.relpath(folder, self.out)
                 links = [child for child in children if os.path.islink(os.path.join(folder, child))]
                 for name in (*names, *links):

@@ -145,6 +145,10 @@ class PageHandler(RequestHandler):
         self._answer(with_body=False)
 
     def _answer(self, *, with_body: bool) -> None:
+        if len(self.headers.get_all("Host", [])) > 1:  # RFC 9112, section 3.2
+            decision = Decision(HTTPStatus.BAD_REQUEST, reason="A request has only one header Host.")
+            self._send_decision(decision, with_body=with_body)
+            return
         path = find_page_path(self.request_path)
         if path is not None:
             decision = self.gate.decide(path, tuple(self._read_header(name) for name in self.header_names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from allotment.billing.periods import Period, parse_moment
@@ -68,7 +68,8 @@ class ClusterRecord(NamedTuple):
     - `observed_until` is the time of the last observation, and `recorded_since` that of the first; None if there is none.
     - `is_signed` says that the cluster declares the key of its reporter, so that nobody else can write the record.
     - `is_declared` is false if the cluster has a status branch, but no declaration. Then nothing is read.
-    - `problems` are the reasons why a part of the record can't be read.
+    - `problems` are the reasons why a part of the record can't be read. `tenant_problems` has those of them that concern only one
+      tenant.
     - `gaps` are the times in which nobody observed the cluster.
     """
 
@@ -80,6 +81,15 @@ class ClusterRecord(NamedTuple):
     problems: tuple[str, ...]
     gaps: tuple[tuple[int, int], ...]
     is_declared: bool = True
+    tenant_problems: Mapping[str, Collection[str]] = {}
+
+    def select_tenants(self, tenants: Collection[str]) -> ClusterRecord:
+        """Return the record without the problems that concern only other tenants."""
+        others = {text for tenant, texts in self.tenant_problems.items() if tenant not in tenants for text in texts}
+        return self._replace(
+            problems=tuple(text for text in self.problems if text not in others),
+            tenant_problems={tenant: texts for tenant, texts in self.tenant_problems.items() if tenant in tenants},
+        )
 
     @staticmethod
     def of_undeclared(cluster: str, problem: str) -> ClusterRecord:
@@ -124,6 +134,19 @@ class UsageRecord(NamedTuple):
     uses: tuple[Use, ...]
     tenants: frozenset[str]
     stocks: tuple[StockTime, ...] = ()
+
+    @property
+    def troubled_tenants(self) -> set[str]:
+        """The tenants with problems of their own."""
+        return {tenant for record in self.clusters for tenant in record.tenant_problems}
+
+    def select_tenants(self, tenants: Collection[str]) -> UsageRecord:
+        """Return the record of some tenants, without the problems that concern only other tenants."""
+        return self._replace(
+            clusters=tuple(record.select_tenants(tenants) for record in self.clusters),
+            uses=tuple(use for use in self.uses if use.tenant in tenants),
+            tenants=self.tenants & frozenset(tenants),
+        )
 
 
 def read_interval(interval: UsageInterval, cluster: str, tenant: str, observed_until: int, commit: str) -> Use:

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from allotment import API_VERSION
+from allotment.billing.periods import HOUR_SECONDS
+from allotment.capacity.pricing import HOURS_A_MONTH
 from allotment.declared.autofix import build_schema_line
+from allotment.declared.kinds.members import MAX_USERS
 from allotment.declared.kinds.storage_spec import StorageSpec
-from allotment.declared.layout import Scope, path_of
+from allotment.declared.layout import WINDOWS_DEVICE_NAMES, Scope, path_of
 from allotment.declared.values import ABSOLUTE_PATH, MAX_MOUNT_PATH, SYSTEM_PATHS
 from allotment.observed.resource_rows import InstanceRow
 from allotment.portal.forge_links import MAX_URL
@@ -25,7 +28,11 @@ def describe_new(site: SiteFacts, area: TenantArea, kind: str) -> dict[str, Any]
     """Return the facts of the form for a new instance or storage. `kind` is its kind."""
     path = path_of(kind, Scope("tenant", area.name), "name")
     names = area.instance_names if kind == INSTANCE_KIND else area.storage_names
-    facts = {"names": names[:MAX_NAMES], "hasAllNames": len(names) <= MAX_NAMES}
+    facts = {
+        "names": names[:MAX_NAMES],
+        "hasAllNames": len(names) <= MAX_NAMES,
+        "deviceNames": sorted(WINDOWS_DEVICE_NAMES),
+    }
     if kind == INSTANCE_KIND:
         mount = {"pattern": ABSOLUTE_PATH.pattern, "maxLength": MAX_MOUNT_PATH, "systemPaths": SYSTEM_PATHS}
         has_ssh_keys = any(member.ssh_keys and member.role != "Viewer" for member in area.members)
@@ -58,18 +65,22 @@ def _list_start_barriers(area: TenantArea, row: InstanceRow) -> Iterator[str]:
             yield f"{name} is a storage for one replica, and the instance has {row.replicas}."
         if others := area.running_mounts.get(name):
             yield f"{name} is a storage for one instance, and {others[0]} mounts it: first stop {others[0]}."
+        if name in area.edited_storages:
+            yield f"{name} is a storage for one instance, and its accessor may change it: first make the accessor ReadOnly."
 
 
 def describe_size(site: SiteFacts, area: TenantArea, storage: StorageDetail) -> dict[str, Any]:
     """Return the facts of the form that grows a storage."""
     row = storage.row
     facts = {"name": row.name, "cluster": row.cluster, "storageSpec": row.storage_spec, "size": row.size}
+    facts["copies"] = [[copy.name, copy.size] for copy in storage.copies]
     return _describe_limits(area) | facts | _describe_file(site, row.path, storage.text)
 
 
 def describe_members(site: SiteFacts, area: TenantArea) -> dict[str, Any]:
     """Return the facts of the form that adds a member."""
-    facts = {"tenant": area.name, "users": [member.name for member in area.members if member.kind == "User"]}
+    names = [member.name for member in area.members if member.kind == "User"]
+    facts: dict[str, Any] = {"tenant": area.name, "names": names, "most": MAX_USERS}
     path = path_of(MEMBERS_KIND, Scope("tenant", area.name), area.name)
     facts["header"] = [*_build_header(path, MEMBERS_KIND), f"  name: {area.name}", "spec:"]
     return facts | _describe_file(site, path, area.members_text)
@@ -108,8 +119,18 @@ def _describe_limits(area: TenantArea) -> dict[str, Any]:
         "budget": str(budget.per_month) if budget is not None else None,
         "enforcement": budget.enforcement if budget is not None else "",
         "cost": f"{allowance.cost:f}",
+        "month": _describe_month(area),
         "reserved": [describe_gpu_spec(spec) for spec in area.reserved],
     }
+
+
+def _describe_month(area: TenantArea) -> dict[str, Any] | None:
+    """Return the forecast of the current month, and the rest of the month as a fraction of a month of 730 hours."""
+    forecast = area.month.forecast if area.month is not None else None
+    if forecast is None:
+        return None
+    rest = [area.seconds_left, HOURS_A_MONTH * HOUR_SECONDS]
+    return {"name": forecast.month, "forecast": f"{forecast.after:f}", "rest": rest}
 
 
 def _list_storages(area: TenantArea) -> list[dict[str, Any]]:
@@ -120,7 +141,7 @@ def _list_storages(area: TenantArea) -> list[dict[str, Any]]:
             "name": storage.row.name,
             "cluster": storage.row.cluster,
             "access": access.get(storage.row.storage_spec, ""),
-            "isMounted": storage.row.name in area.running_mounts,
+            "isInUse": storage.row.name in area.running_mounts or storage.row.name in area.edited_storages,
         }
         for storage in area.storages
         if storage.text

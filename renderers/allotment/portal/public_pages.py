@@ -47,7 +47,13 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
     return {
         "currency": site.currency,
         "clusters": [
-            {"name": cluster.name, "title": cluster.title, "ssh": cluster.has_ssh, "lifecycle": cluster.lifecycle}
+            {
+                "name": cluster.name,
+                "title": cluster.title,
+                "ssh": cluster.has_ssh,
+                "public": cluster.has_public_ports,
+                "lifecycle": cluster.lifecycle,
+            }
             for cluster in site.clusters
         ],
         "gpuSpecs": [describe_gpu_spec(spec) for spec in site.gpu_specs],

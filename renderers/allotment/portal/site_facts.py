@@ -68,7 +68,10 @@ class AppEntry(NamedTuple):
 
 
 class ClusterEntry(NamedTuple):
-    """A cluster. `observed_at` is the time of its last report; empty without a report. `trouble` is the fault of its status."""
+    """A cluster. `observed_at` is the time of its last report; empty without a report. `trouble` is the fault of its status.
+
+    `has_public_ports` says whether a port may have the exposure Public.
+    """
 
     name: str
     title: str
@@ -78,6 +81,7 @@ class ClusterEntry(NamedTuple):
     is_stale: bool
     trouble: str
     has_ssh: bool
+    has_public_ports: bool
 
 
 class SiteFacts(NamedTuple):

@@ -56,8 +56,18 @@ class InstanceDetail(NamedTuple):
         return scale_to_month(self.row.cost_per_hour)
 
 
+class StorageCopy(NamedTuple):
+    """A storage that is filled from another. `size` is in bytes."""
+
+    name: str
+    size: int
+
+
 class StorageDetail(NamedTuple):
-    """A storage with the explanation of its state, as in `InstanceDetail`."""
+    """A storage with the explanation of its state, as in `InstanceDetail`.
+
+    `copies` are the tenant's storages that are filled from it or from its snapshots. They can't be smaller.
+    """
 
     row: StorageRow
     page: str
@@ -66,6 +76,7 @@ class StorageDetail(NamedTuple):
     snapshots: tuple[SnapshotDetail, ...]
     cost_so_far: Decimal | None
     text: str
+    copies: tuple[StorageCopy, ...]
 
     @property
     def cost_per_month(self) -> Decimal | None:
@@ -104,11 +115,12 @@ class TenantArea(NamedTuple):
     """The facts of a tenant. `retention` says why the tenant stays at its last published manifests; empty if it does not.
 
     `month` is None without a readable declaration. `stale_clusters` are the clusters with a possibly outdated report.
-    `reserved` has the units that are reserved for the tenant. `members_text` is the file of its members; empty without a file, and None if
-    the file is invalid.
+    `reserved` has the units that are reserved for the tenant.
+    `members_text` is the file of its members; empty without a file, and None if the file is invalid.
     `omitted` is the number of resources that have no page, because the tenant has too many.
     `instance_names` and `storage_names` are the names of all declared instances and storages.
-    `running_mounts` has the running instances that mount each storage.
+    `running_mounts` has the running instances that mount each storage, and `edited_storages` are the storages with an accessor that
+    may change their files. `seconds_left` are the seconds until the end of the month.
     `invoices`, `merges` and `state_changes` are sorted, the newest first; the first invoice is that of the current month.
     """
 
@@ -133,6 +145,8 @@ class TenantArea(NamedTuple):
     instance_names: tuple[str, ...]
     storage_names: tuple[str, ...]
     running_mounts: Mapping[str, Sequence[str]]
+    edited_storages: frozenset[str]
+    seconds_left: int
     retention: str
     stale_clusters: tuple[str, ...]
 

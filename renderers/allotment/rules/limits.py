@@ -127,7 +127,7 @@ def _check_exposure(
             RULE,
             related=(plan.path,),
         )
-    elif exposure == "Public" and (host := _find_callback_host(catalog, declaration.model.spec.cluster)):
+    elif exposure == "Public" and (host := find_callback_host(catalog, declaration.model.spec.cluster)):
         message = f"cluster {declaration.model.spec.cluster} allows no Public port, because a login counts for all its hosts (oidc.callbackHost {host}): write Members"
         yield declaration.make_finding(
             field, message, RULE, related=(f"clusters/{declaration.model.spec.cluster}/cluster.yaml",)
@@ -137,7 +137,7 @@ def _check_exposure(
         yield declaration.make_finding(field, message, RULE, related=(f"tenants/{tenant.name}/members.yaml",))
 
 
-def _find_callback_host(catalog: Catalog, cluster: str) -> str | None:
+def find_callback_host(catalog: Catalog, cluster: str) -> str | None:
     """Return the callback host of a cluster's logins; None if each host has its own callback.
 
     Also returns None if the file of the cluster is missing or invalid.

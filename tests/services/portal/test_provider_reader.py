@@ -31,7 +31,15 @@ MONTH = CurrentMonth("2026-11", PERIOD, ZONE, PERIOD.end - 1)
 TENANTS = ("kite", "ada", "orbit")
 CLUSTERS = tuple(
     ClusterEntry(
-        name, name.upper(), "", "Active", observed_at="2026-11-30T23:59:00Z", is_stale=False, trouble="", has_ssh=False
+        name,
+        name.upper(),
+        "",
+        "Active",
+        observed_at="2026-11-30T23:59:00Z",
+        is_stale=False,
+        trouble="",
+        has_ssh=False,
+        has_public_ports=True,
     )
     for name in ("eu-1", "us-1")
 )

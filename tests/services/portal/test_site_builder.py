@@ -15,6 +15,7 @@ from tests.portal.sample_site import NOW, TROUBLES, create_place, report_all
 from tests.published import Place
 
 from allotment.adapters.page_folder import PageFolder
+from allotment.observed.status import UsageInterval
 from allotment.portal.access import AccessList, Visitor
 from allotment.portal.page_renderer import Page
 from allotment.portal.site_facts import SiteFacts
@@ -23,9 +24,11 @@ from allotment.portal.tenant_pages import build_tenant_pages
 from allotment.problems import OperationRefused
 from allotment.services.portal.resource_reader import MAX_RESOURCES
 from allotment.services.portal.site_builder import BuildResult, SiteBuilder
+from allotment.services.portal.tenant_writer import TenantResult, TenantWriter
 from allotment.services.reporter.clone import Clone
 
 ALL = 7
+NEWEST_COMMIT = re.compile(r"\b[0-9a-f]{12,40}\b")
 MAX_FORM = 70_000  # with all names and storages, so that a page with its assets stays below 100 KB
 
 
@@ -195,6 +198,67 @@ def test_a_bug_with_one_tenant_in_a_first_build_leaves_earlier_pages(
         result = builder.build(NOW)
         assert (result.tenants, result.removed) == (tenants, 0)
         assert read_all(site / "provider") == before[1]
+
+
+def test_a_tenants_folder_has_nothing_of_others_after_a_build_that_failed(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = portal.folder / "site"
+    assert (site / "provider/index.html").exists()
+    builder = SiteBuilder(Clone(portal.place.root), PageFolder(site), tenant="solo-ada")
+
+    def fail(writer: TenantWriter, names: list[str]) -> list[TenantResult]:
+        raise OperationRefused("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TenantWriter, "run_batch", fail)
+        with pytest.raises(OperationRefused, match="full"):
+            builder.build(NOW)
+    assert sorted(path.name for path in site.iterdir()) == [
+        ".allotment-portal",
+        "assets",
+        "catalog",
+        "index.html",
+        "start",
+        "tenants",
+    ]
+    assert sorted(path.name for path in (site / "tenants").iterdir()) == ["index.html", "solo-ada"]
+    builder.build(NOW)
+    again = SiteBuilder(Clone(portal.place.root), PageFolder(site), tenant="solo-ada").build(NOW)
+    assert (again.changed, again.removed) == (0, 0)
+
+
+def test_a_bug_does_not_keep_the_pages_of_others_in_a_tenants_folder(
+    portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(site: SiteFacts, area: TenantArea, **options: Any) -> Iterator[Page]:
+        raise ValueError("a bug")
+
+    site = portal.folder / "site"
+    monkeypatch.setattr("allotment.services.portal.tenant_writer.build_tenant_pages", fail)
+    result = SiteBuilder(Clone(portal.place.root), PageFolder(site), tenant="solo-ada").build(NOW)
+    assert list(result.traces) == ["solo-ada"]
+    assert not (site / "provider").exists()
+    assert sorted(path.name for path in (site / "tenants").iterdir()) == ["index.html", "solo-ada"]
+
+
+def test_a_bad_record_of_a_tenant_changes_no_page_of_others(place: Place, tmp_path: Path) -> None:
+    def read_tenants(name: str) -> dict[str, str]:
+        out = tmp_path / name
+        SiteBuilder(Clone(place.root), PageFolder(out)).build(NOW)
+        texts = {
+            str(path.relative_to(out)): path.read_text(encoding="utf-8") for path in out.rglob("tenants/**/*.html")
+        }
+        return {path: NEWEST_COMMIT.sub("", text) for path, text in texts.items()}
+
+    before = read_tenants("before")
+    bad = UsageInterval(
+        "GPUStorage", "files", "bad", "2026-11-03T00:00:00Z", "2026-11-04T00:00:00Z", size="junk", storage_spec="x"
+    )
+    report_all(place, more_usage={"ml-orbit": bad})
+    after = read_tenants("after")
+    assert {path.split("/")[1] for path, text in after.items() if text != before[path]} == {"ml-orbit"}
+    assert "No usage of eu-1 is known" in after["tenants/ml-orbit/index.html"]
 
 
 def test_a_change_and_its_revert_are_in_the_history(portal: Portal) -> None:

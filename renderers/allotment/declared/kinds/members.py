@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, unique_by
 from allotment.declared.values import GroupName, Login, SshKey, name_field, pattern_field
 
+MAX_USERS = 200
 Role = Literal["Admin", "Member", "Viewer"]
 
 
@@ -59,7 +60,7 @@ class MembersSpec(Spec):
     """The groups and people of the tenant, with their roles: Admin, Member or Viewer."""
 
     groups: Annotated[list[Group], unique_by("name")] = Field(default=[], max_length=15)
-    users: Annotated[list[User], unique_by("name")] = Field(default=[], max_length=200)
+    users: Annotated[list[User], unique_by("name")] = Field(default=[], max_length=MAX_USERS)
 
     @property
     def ssh_users(self) -> list[User]:

@@ -83,11 +83,12 @@ function shellWord(text) {
   return /^[A-Za-z0-9_./:@=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-function checkName(name, longest, names, what) {
+function checkName(name, longest, facts, what) {
   if (!name) return [`Write a name for the ${what}.`];
   if (!NAME.test(name)) return ["The name has a-z, 0-9 and single '-', a letter first, and no '-' last."];
   if (name.length < 3 || name.length > longest) return [`The name has 3 to ${longest} characters.`];
-  return names.includes(name) ? [`${name} exists already.`] : [];
+  if (facts.deviceNames?.includes(name)) return [`${name} is the name of a device on Windows: choose another name.`];
+  return facts.names.includes(name) ? [`${name} exists already.`] : [];
 }
 
 function describeNames(facts) {
@@ -121,16 +122,17 @@ class Budget {
 
   // Return the effect of a cost, and add a problem if the tariff plan refuses it.
   describe(cost, problems) {
-    const before = parseMoney(this.facts.cost);
+    const {budget, enforcement, month} = this.facts;
     const lines = [`${formatMoney(cost)} ${this.currency} in a month of 730 hours`];
-    if (this.facts.budget === null) return lines;
-    const left = parseMoney(this.facts.budget) - before - cost;
-    lines.push(`Budget: ${formatMoney(before)} → ${formatMoney(before + cost)} of ${formatMoney(parseMoney(this.facts.budget))} ${this.currency}`);
-    if (left < 0n && cost > 0n) {
-      const words = `The budget is exceeded by ${formatMoney(-left)} ${this.currency} a month.`;
-      if (this.facts.enforcement === "Deny") problems.push(words);
-      else lines.push(words);
-    }
+    if (budget === null) return lines;
+    const limit = parseMoney(budget);
+    const compare = (title, before, change, time) => {
+      const left = limit - before - change;
+      lines.push(`${title}: ${formatMoney(before)} → ${formatMoney(before + change)} of ${formatMoney(limit)} ${this.currency}`);
+      if (left < 0n && cost > 0n) (enforcement === "Deny" ? problems : lines).push(`The budget is exceeded by ${formatMoney(-left)} ${this.currency} ${time}.`);
+    };
+    compare("Budget", parseMoney(this.facts.cost), cost, "a month");
+    if (month) compare(`Forecast of ${month.name}`, parseMoney(month.forecast), cost * BigInt(month.rest[0]) / BigInt(month.rest[1]), `in ${month.name}`);
     return lines;
   }
 }
@@ -256,7 +258,7 @@ function startInstanceForm(form, facts, offers) {
     form.querySelector("#ssh-field").hidden = !offers.clusters.some(each => each.name === fields.cluster.value && each.ssh);
     for (const row of form.querySelectorAll("[data-storage]")) {
       const storage = facts.storages.find(each => each.name === row.dataset.storage);
-      const busy = storage.access === "ReadWriteOnce" && storage.isMounted;
+      const busy = storage.access === "ReadWriteOnce" && storage.isInUse;
       row.hidden = storage.cluster !== fields.cluster.value || storage.access === "Bucket" || busy;
     }
     return problems;
@@ -302,9 +304,11 @@ function startInstanceForm(form, facts, offers) {
   function build() {
     const name = fields.name.value.trim();
     const replicas = Number(fields.replicas.value);
-    const problems = [...checkName(name, 24, facts.names, "instance"), ...showVersions(), ...showPlace()];
+    const problems = [...checkName(name, 24, facts, "instance"), ...showVersions(), ...showPlace()];
     if (!Number.isInteger(replicas) || replicas < 1 || replicas > 100) problems.push("An instance has 1 to 100 replicas.");
     if (!facts.isActive) problems.push("The tenant is not Active, so it can't run an instance.");
+    const cluster = offers.clusters.find(each => each.name === fields.cluster.value);
+    if (cluster && !cluster.public && findVersion()?.exposures.includes("Public")) problems.push(`${cluster.name} allows no Public ports: choose another app or cluster.`);
     if (!fields.version.value) problems.push(facts.canLogIn ? "No version of this app is possible in your tariff plan." : "Nobody could log in to this app: first add a member with a subject.");
     proposeFolders();
     const mounts = listMounts(replicas, problems);
@@ -350,7 +354,7 @@ function startStorageForm(form, facts, offers) {
     const name = fields.name.value.trim();
     const text = fields.size.value.trim();
     const size = parseSize(text);
-    const problems = checkName(name, 32, facts.names, "storage");
+    const problems = checkName(name, 32, facts, "storage");
     const spec = offers.storageSpecs.find(each => each.cluster === fields.cluster.value && each.name === fields.storageSpec.value);
     const effect = describeNames(facts);
     if (!spec) problems.push("No storage spec is for sale.");
@@ -385,6 +389,7 @@ function startGrowForm(form, facts, offers) {
     if (size === null) problems.push("Write a size such as 200Gi.");
     else if (size <= facts.size) problems.push(`A storage never shrinks: write more than ${formatSize(facts.size)}.`);
     else if (spec) effect.push(...describeSize(facts, budget, spec, size, facts.size, problems));
+    for (const [copy, copySize] of facts.copies) if (size > copySize) problems.push(`${copy} copies this storage, so it can't be smaller: first grow ${copy}.`);
     return {problems, effect, path: facts.path, text: facts.text && setSize(facts.text, text), command: `allot storage grow ${facts.tenant}/${facts.name} ${text} --pr`, isNew: false};
   };
 }
@@ -504,9 +509,10 @@ function startMemberForm(form, facts) {
   const fields = form.elements;
   return () => {
     const user = {name: fields.name.value.trim(), role: fields.role.value, login: fields.login.value.trim(), subject: fields.subject.value.trim()};
-    const problems = checkName(user.name, 32, facts.users, "person");
+    const problems = checkName(user.name, 32, facts, "person");
     if (user.login && !/^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?(?:#[1-9][0-9]{0,17})?$/.test(user.login)) problems.push("The login is that of the forge, such as jo-k or jo-k#4711.");
     if (user.subject && !/^[A-Za-z0-9][A-Za-z0-9._:|-]{0,99}$/.test(user.subject)) problems.push("The subject is the claim `sub` of the person's ID token.");
+    if (facts.names.length >= facts.most) problems.push(`The file has ${facts.most} users, which is the limit.`);
     const effect = user.subject ? [] : ["Without a subject, this person can open instances only as a member of a group of the tenant."];
     const words = ["allot", "member", "add", facts.tenant, user.name, "--role", user.role, ...(user.login ? ["--login", user.login] : []), ...(user.subject ? ["--subject", user.subject] : []), "--pr"];
     const isNew = facts.text === "";

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -169,12 +170,13 @@ class _ClusterReader:
         self._branch = branch
         self._is_signed = is_signed
         self._problems: list[str] = []
+        self._tenant_problems: dict[str, list[str]] = defaultdict(list)
 
     def read(self, tenants: Collection[str] | None, since: int) -> _Reading:
         """Return the record of the cluster, the uses of the tenants, or of all tenants, and the times of the stocks."""
         commit = self._branch.trusted_commit
         if self._branch.distrust_reason:
-            self._problems.append(self._branch.distrust_reason)
+            self._add_problem(self._branch.distrust_reason)
         if commit is None:
             return _Reading(self._build_record(None, None, "", []), [], [])
         capacity = self._read_capacity(commit)
@@ -211,20 +213,21 @@ class _ClusterReader:
             commit=commit,
             problems=tuple(self._problems),
             gaps=tuple(gaps),
+            tenant_problems=dict(self._tenant_problems),
         )
 
     def _read_uses(self, recorded: Iterable[_Recorded], observed_until: int) -> Iterator[Use]:
         """Yield the uses that the intervals of tenants record."""
         for each in recorded:
             if each.owner and each.interval.kind not in USED_KINDS:
-                self._problems.append(
-                    f"the usage of {each.owner} has the unknown kind {quote_value(each.interval.kind)}"
-                )
+                kind = quote_value(each.interval.kind)
+                self._add_problem(f"the usage of {each.owner} has the unknown kind {kind}", each.owner)
             elif each.owner:
                 use = read_interval(each.interval, self._cluster, each.owner, observed_until, each.commit)
                 if use.kind != INSTANCE.kind.name and not use.size:
                     uid = quote_value(each.interval.uid)
-                    self._problems.append(f"the usage of {each.owner} has no valid size for {uid}: it counts as 0")
+                    words = f"the usage of {each.owner} has no valid size for {uid}: it counts as 0"
+                    self._add_problem(words, each.owner)
                 yield use
 
     def _read_observation_time(self, commit: str) -> int | None:
@@ -308,8 +311,15 @@ class _ClusterReader:
     def _read_or_complain(self, path: str) -> bytes | None:
         if path in self._branch.branch.files:
             return self._branch.branch.read(path)
-        self._problems.append(f"{path} is missing: no reporter of this version has reported the cluster")
+        self._add_problem(f"{path} is missing: no reporter of this version has reported the cluster")
         return None
 
     def _complain(self, path: str, commit: str, reason: object) -> None:
-        self._problems.append(f"{path} of commit {commit[:12]} can't be read: {reason}")
+        words = f"{path} of commit {commit[:12]} can't be read: {reason}"
+        self._add_problem(words, tenant_of(path) or usage_owner(path) or "")
+
+    def _add_problem(self, words: str, tenant: str = "") -> None:
+        """Note a problem. `tenant` is the only tenant that it concerns; empty if it concerns all tenants."""
+        self._problems.append(words)
+        if tenant:
+            self._tenant_problems[tenant].append(words)

@@ -20,7 +20,8 @@ from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.status import Instance, Snapshot, parse_time
 from allotment.portal.change_history import StateHistory
 from allotment.portal.inert_text import hide_tenants, is_file_name
-from allotment.portal.tenant_area import InstanceDetail, SnapshotDetail, StorageDetail
+from allotment.portal.tenant_area import InstanceDetail, SnapshotDetail, StorageCopy, StorageDetail
+from allotment.preparation.sources import own_source
 from allotment.reports.links import Consoles, InstanceLinks, instance_links
 from allotment.reports.plots import Plot, draw_availability
 from allotment.reports.reason_pages import REASONS
@@ -48,7 +49,8 @@ class TenantResources(NamedTuple):
 
     `omitted` is the number of resources that have no page, because the tenant has too many. `instance_names` and
     `storage_names` are the names of all declared instances and storages.
-    `running_mounts` has the running instances that mount each storage.
+    `running_mounts` has the running instances that mount each storage. `edited_storages` are the storages with an accessor that may
+    change their files.
     """
 
     instances: tuple[InstanceDetail, ...]
@@ -59,6 +61,7 @@ class TenantResources(NamedTuple):
     instance_names: tuple[str, ...]
     storage_names: tuple[str, ...]
     running_mounts: Mapping[str, Sequence[str]]
+    edited_storages: frozenset[str]
 
 
 def read_resources(
@@ -81,6 +84,11 @@ def read_resources(
         instance_names=reader.list_declared_names(INSTANCE),
         storage_names=reader.list_declared_names(STORAGE),
         running_mounts=reader.find_running_mounts(),
+        edited_storages=frozenset(
+            name
+            for name, storage in folder.of_kind(GPUStorage).items()
+            if storage.model.spec.accessor is not None and storage.model.spec.accessor.allows_writing
+        ),
     )
 
 
@@ -127,6 +135,7 @@ class _ResourceReader:
     def list_storages(self, snapshots: Sequence[SnapshotDetail]) -> Iterator[StorageDetail]:
         """Yield the storages, each with its snapshots."""
         chosen = self._choose(STORAGE)
+        copies = self._group_copies()
         rows = build_storage_rows([status for status, _ in chosen], {self._tenant: self._facts}, self._inputs.offers)
         for row, (status, page) in zip(rows, chosen, strict=True):
             yield StorageDetail(
@@ -137,7 +146,17 @@ class _ResourceReader:
                 snapshots=tuple(snapshot for snapshot in snapshots if snapshot.storage == row.name),
                 cost_so_far=self._find_cost(STORAGE, row.cluster, row.name),
                 text=self._find_text(GPUStorage, status),
+                copies=tuple(copies[row.name]),
             )
+
+    def _group_copies(self) -> dict[str, list[StorageCopy]]:
+        """Return the tenant's storages that are filled from each storage."""
+        copies: dict[str, list[StorageCopy]] = defaultdict(list)
+        for name, storage in self._folder.of_kind(GPUStorage).items():
+            source = own_source(self._folder, storage.model)
+            if source is not None:
+                copies[source.model.name].append(StorageCopy(name, storage.model.spec.size))
+        return copies
 
     def list_snapshots(self) -> Iterator[SnapshotDetail]:
         """Yield the snapshots."""

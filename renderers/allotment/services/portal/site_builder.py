@@ -13,7 +13,7 @@ from allotment.declared.reading import suggest_name
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.observed.resource_rows import read_offers
 from allotment.observed.resource_status import ResourceStatus
-from allotment.portal.access import PROVIDER, AccessList, build_access_list
+from allotment.portal.access import PLATFORM, PROVIDER, TENANTS, AccessList, build_access_list
 from allotment.portal.change_history import group_merges
 from allotment.portal.page_renderer import list_assets
 from allotment.portal.public_pages import build_public_pages
@@ -126,6 +126,7 @@ class SiteBuilder:
         portal = inputs.platform.spec.portal
         self._update_readers(build_access_list(portal.groups, self._facts.values()) if portal is not None else None)
         has_other_files, self._has_other_files = self._has_other_files, True
+        removed = self._remove_foreign_files() if has_other_files else 0
         requests = self._read_pull_requests(inputs)
         catalog, currency = inputs.catalog_check.catalog, inputs.platform.spec.billing.currency
         reserved = list_reserved(catalog, currency, self._facts.values())
@@ -146,7 +147,7 @@ class SiteBuilder:
             self._provider_paths,
             *(result.pages.paths for result in self._results.values()),
         )
-        removed = (
+        removed += (
             self._folder.remove_others(paths, self._list_kept_folders(traces))
             if has_other_files
             else self._folder.remove(self._paths - paths)
@@ -165,6 +166,19 @@ class SiteBuilder:
             commit=inputs.view.declared_commit.source.commit,
             traces=traces,
         )
+
+    def _remove_foreign_files(self) -> int:
+        """Remove links, and the pages that others than the readers of this build may read. Return their number.
+
+        This comes before the pages are written: a build that is killed must not leave other tenants' pages in a tenant's folder.
+        """
+        removed = self._folder.remove_links()
+        if self._tenant is not None:
+            for area in (PLATFORM, PROVIDER, TENANTS):
+                removed += self._folder.remove_others(
+                    (f"{TENANTS}/index.html",), [tenant_folder(self._tenant)], below=area
+                )
+        return removed
 
     @property
     def _lacks_provider(self) -> bool:

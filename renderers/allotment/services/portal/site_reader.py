@@ -26,7 +26,7 @@ from allotment.portal.site_facts import (
 )
 from allotment.reports.status_tables import is_stale
 from allotment.rules.availability import GPUOffer, StorageOffer, list_offers
-from allotment.rules.limits import sharing_mode
+from allotment.rules.limits import find_callback_host, sharing_mode
 from allotment.rules.tally import StorageUsage
 from allotment.services.status_view.status_view import StatusView
 
@@ -155,4 +155,5 @@ def _list_clusters(
             is_stale=report is None or is_stale(report, now),
             trouble=troubles.get(name, ""),
             has_ssh=spec is not None and spec.ssh is not None,
+            has_public_ports=find_callback_host(catalog, name) is None,
         )

@@ -69,10 +69,18 @@ class TenantBatch(NamedTuple):
     open_bills: list[MonthlyBill]
 
 
-def read_tenant_batch(inputs: TenantInputs, names: Sequence[str]) -> TenantBatch:
-    """Return some tenants with their recorded use and their bills."""
+def read_tenant_batches(inputs: TenantInputs, names: Sequence[str]) -> Iterator[TenantBatch]:
+    """Yield some tenants with their recorded use and their bills.
+
+    A problem in the record of a tenant must not change the pages of others, so such a tenant has a batch of its own.
+    """
     record = inputs.usage.read(names, inputs.invoices.record_start)
-    return TenantBatch(names, record, inputs.invoices.compute_open_bills(record, names))
+    troubled = [name for name in names if name in record.troubled_tenants]
+    others = [name for name in names if name not in troubled]
+    for group in (others, *([name] for name in troubled)):
+        if group:
+            selected = record.select_tenants(group) if troubled else record
+            yield TenantBatch(group, selected, inputs.invoices.compute_open_bills(selected, group))
 
 
 def list_tenant_areas(inputs: TenantInputs, batch: TenantBatch) -> Iterator[TenantArea]:
@@ -117,6 +125,8 @@ def _read_area(inputs: TenantInputs, name: str, month: _MonthFacts) -> TenantAre
         instance_names=resources.instance_names,
         storage_names=resources.storage_names,
         running_mounts=resources.running_mounts,
+        edited_storages=resources.edited_storages,
+        seconds_left=reader.month.period.end - reader.month.now,
         retention=_describe_retention(inputs, name, retained) if retained is not None else "",
         stale_clusters=tuple(sorted(resources.clusters & inputs.stale_clusters)),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from allotment.adapters.page_folder import PageFolder
@@ -12,7 +13,7 @@ from allotment.portal.tenant_pages import build_tenant_pages
 from allotment.services.check.tenant_error import build_rejection
 from allotment.services.portal.area_writer import WrittenPages, write_pages
 from allotment.services.portal.platform_reader import describe_budget
-from allotment.services.portal.tenant_reader import TenantInputs, list_tenant_areas, read_tenant_batch
+from allotment.services.portal.tenant_reader import TenantBatch, TenantInputs, list_tenant_areas, read_tenant_batches
 
 
 class TenantResult(NamedTuple):
@@ -60,15 +61,19 @@ class TenantWriter(NamedTuple):
             return [result for name in names for result in self.run_batch([name])]
 
     def _write(self, names: list[str]) -> list[TenantResult]:
-        batch = read_tenant_batch(self.inputs, names)
+        results: dict[str, TenantResult] = {}
+        for batch in read_tenant_batches(self.inputs, names):
+            results |= self._write_batch(batch)
+        return [results[name] for name in names]
+
+    def _write_batch(self, batch: TenantBatch) -> Iterator[tuple[str, TenantResult]]:
+        """Write the pages of the tenants of a batch, and yield each with its result."""
         summary: BatchSummary | None = summarize_batch(batch.record, batch.open_bills[0])
         has_trouble = bool(self.inputs.invoices.closed.trouble)
-        results = []
         for area in list_tenant_areas(self.inputs, batch):
             pages = build_tenant_pages(self.site, area, has_ledger_trouble=has_trouble)
             statuses = self.inputs.resources.statuses.get(area.name, ())
             is_settled = all(status.is_as_declared and status.resource.blob for status in statuses)
             written = write_pages(self.folder, pages)
-            results.append(TenantResult(written, is_settled, describe_budget(area.month), summary))
+            yield area.name, TenantResult(written, is_settled, describe_budget(area.month), summary)
             summary = None
-        return results
