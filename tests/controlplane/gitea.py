@@ -8,12 +8,13 @@ import secrets
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from tests.controlplane import gitea_pages, processes, programs
 from tests.controlplane.processes import LOOPBACK
-from tests.controlplane.web import call
+from tests.controlplane.web import Answered, call
 
 ADMIN, USERS, ORGANISATION, BOT = "admin0", ("ada", "bob"), "northlight", "northlight-bot"
 HOST = "git.northlight.example"  # by which browsers know a Gitea that is not on the loopback
@@ -84,6 +85,19 @@ class Gitea:
         owner, _, repository = name.partition("/")
         self.api(f"orgs/{owner}/repos", {"name": repository, "default_branch": "main"})
         (self.repository(name) / "hooks" / "update").unlink()
+
+    def delete(self, name: str) -> None:
+        """Delete the repository `owner/name`, if it exists. SQLite may refuse this for a moment, because others write."""
+
+        def is_gone() -> bool:
+            try:
+                self.api(f"repos/{name}", method="DELETE")
+            except Answered as error:
+                if error.status != HTTPStatus.NOT_FOUND:
+                    raise
+            return True
+
+        processes.eventually(is_gone, f"the repository {name} to be deleted", pause=1)
 
     def set_password(self, user: str) -> str:
         """Give a user a new password, and return it."""

@@ -93,7 +93,7 @@ def _delete(client: Client) -> None:
             labels, space = live_object["metadata"].get("labels", {}), live_object["metadata"].get("namespace")
             if labels.get(MANAGED_BY) == PROGRAM_NAME or space in spaces:  # a test may have put its own beside ours
                 eventually(partial(_deleted, client, live_object), f"{kind} to be deleted")
-    eventually(partial(_nothing_ends, client), "pods and claims to be gone", 300)
+    eventually(partial(_nothing_ends, client), "pods and claims to be gone", 600)
     for api_version, kind in LABELLED_KINDS:
         for live_object in client.metadata(api_version, kind, labels=OURS):
             eventually(partial(_deleted, client, live_object), f"{kind} to be deleted")

@@ -73,3 +73,14 @@ def test_who_was_not_asked_may_not_write(gitea: Gitea) -> None:
     with pytest.raises(Answered) as refused:
         gitea.api("repos/ada/own/contents/file", {"content": "eA==", "message": "x"}, user="bob")
     assert refused.value.status in (403, 404)
+
+
+def test_a_deleted_repository_is_gone(gitea: Gitea) -> None:
+    name = f"{ORGANISATION}/short"
+    gitea.create(name)
+    gitea.delete(name)
+    with pytest.raises(Answered) as refusal:
+        gitea.api(f"repos/{name}")
+    assert refusal.value.status == 404
+    assert not gitea.repository(name).exists()
+    gitea.delete(name)  # it is gone already

@@ -117,7 +117,7 @@ class Cloud:
             self.running.process.wait()
         hub = self.argocd.cluster.client
         try:
-            self.gitea.api(f"repos/{REPOSITORY}", method="DELETE")
+            self.gitea.delete(REPOSITORY)
         finally:
             rendered.clear(*(test_cluster.client for test_cluster in self.clusters.values()))
             for name in ("repository-cloud", "cluster-us-1"):

@@ -128,5 +128,5 @@ class Person:
 
     def forget(self) -> None:
         """Remove the fork."""
-        self.gitea.api(f"repos/{self._fork}", user=self.name, method="DELETE")
+        self.gitea.delete(self._fork)
         shutil.rmtree(self.root)

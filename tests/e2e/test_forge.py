@@ -140,10 +140,10 @@ class GiteaWorld:
         for team in self.gitea.api(f"orgs/{ORGANISATION}/teams"):
             if team["name"] == TEAM:
                 self.gitea.api(f"teams/{team['id']}", method="DELETE")
-        self.gitea.api(f"repos/{REPOSITORY}", method="DELETE")
+        self.gitea.delete(REPOSITORY)
         for repository in self.gitea.api("user/repos", user=BOT):
             if repository["fork"] and repository["owner"]["login"] == BOT:
-                self.gitea.api(f"repos/{repository['full_name']}", method="DELETE")
+                self.gitea.delete(repository["full_name"])
 
 
 @pytest.fixture

@@ -110,11 +110,11 @@ class Proposals:
         eventually(merged, "the merge", 60)
 
     def end(self) -> None:
-        self.gitea.api(f"repos/{REPOSITORY}", method="DELETE")
+        self.gitea.delete(REPOSITORY)
         for user in (BOT, "ada"):
             for repository in self.gitea.api("user/repos", user=user):
                 if repository["fork"] and repository["owner"]["login"] == user:
-                    self.gitea.api(f"repos/{repository['full_name']}", method="DELETE")
+                    self.gitea.delete(repository["full_name"])
 
 
 @pytest.fixture

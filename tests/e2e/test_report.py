@@ -459,7 +459,7 @@ def test_a_person_who_may_not_push_proposes_a_storage_from_a_fork(portal: Runnin
             assert user.read_editor() == new_file
             assert user.complete_name() == "extra.yaml"
         finally:
-            reported_cloud.gitea.api("repos/ada/cloud", user="ada", method="DELETE")
+            reported_cloud.gitea.delete("ada/cloud")
 
 
 def test_a_stop_opens_the_file_at_the_forge(portal: RunningPortal, reported_cloud: Cloud) -> None:
