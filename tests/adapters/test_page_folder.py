@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,6 +83,35 @@ def test_links_are_removed_before_pages_are_written(tmp_path: Path) -> None:
     assert folder.write("a/page.html", b"1")
     assert list(outside.iterdir()) == []
     assert list_files(folder.out) == {"a/page.html", "b/page.html"}
+
+
+def test_a_link_to_a_folder_at_the_path_of_a_page_is_replaced(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    folder = PageFolder(tmp_path / "site")
+    (folder.out / "index.html").symlink_to(outside)
+    assert folder.write("index.html", b"1")
+    assert not (folder.out / "index.html").is_symlink()
+    assert outside.exists()
+
+
+@pytest.mark.parametrize("remove", [PageFolder.remove_links, lambda folder: folder.remove_others([], below="a")])
+def test_a_folder_that_cannot_be_listed_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remove: Callable[[PageFolder], int]
+) -> None:
+    folder = PageFolder(tmp_path / "site")
+    folder.write("a/page.html", b"1")
+    scan = os.scandir
+
+    def refuse(path: str) -> Any:
+        if path.endswith("/a"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scan(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.scandir", refuse)
+        with pytest.raises(OperationRefused, match="Permission denied"):
+            remove(folder)
 
 
 def test_a_marker_that_is_a_link_is_refused(tmp_path: Path) -> None:

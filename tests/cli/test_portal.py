@@ -236,6 +236,27 @@ def test_the_time_before_the_history_that_was_read_does_not_count(
     assert "It ran 89.4 % of the time in which it was declared to run" in page
 
 
+def test_a_cut_history_of_a_cluster_leaves_that_of_others(
+    run: Run, out: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allotment.services.portal.tenant_reader._MAX_VERSIONS", 1)
+    chat = Instance("chat", "b", "Running", "", since="2026-11-06T00:00:00Z")
+    steps = (
+        Transition("GPUInstance", "chat", "Running", "Failed", "", "2026-11-05T00:00:00Z"),
+        Transition("GPUInstance", "chat", "Failed", "Running", "", "2026-11-06T00:00:00Z"),
+    )
+    place.report("us-1", TenantStatus("ml-orbit", "us-1", instances=(chat,), transitions=steps))
+    other = Instance("other", "b", "Running", "", since="2026-11-20T00:00:00Z")
+    step = Transition("GPUInstance", "other", "Failed", "Running", "", "2026-11-20T00:00:00Z")
+    commit = place.report("eu-1", TenantStatus("ml-orbit", "eu-1"))
+    place.report("eu-1", TenantStatus("ml-orbit", "eu-1", instances=(other,), transitions=(step,), previous=commit))
+    assert run("--out", out).code == 0
+    # It failed for 1 of 20.5 days.
+    assert "It ran 95.1 % of the time in which it was declared to run" in read(
+        out / "tenants/ml-orbit/instances/chat.html"
+    )
+
+
 def test_without_changes_the_time_since_the_state_began_counts(
     run: Run, out: Path, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,7 +101,7 @@ def _delete(client: Client) -> None:
 
 def _no_namespaces(client: Client) -> bool:
     """Return True once no namespace of ours is left. Raises AssertionError that says what the others wait for."""
-    left = {
+    remaining_objects = {
         namespace["metadata"]["name"]: [
             condition["message"]
             for condition in namespace["status"].get("conditions", ())
@@ -109,7 +109,7 @@ def _no_namespaces(client: Client) -> bool:
         ]
         for namespace in client.list("v1", "Namespace", labels=OURS)
     }
-    assert not left, left
+    assert not remaining_objects, remaining_objects
     return True
 
 
@@ -139,12 +139,12 @@ def _deleted(client: Client, live_object: Object) -> bool:
 
 def _nothing_ends(client: Client) -> bool:
     """Return True once no pod and no claim of ours is left. Raises AssertionError that names those left, and why they are."""
-    left = [
+    remaining_objects = [
         f"{live_object['kind']} {live_object['metadata'].get('namespace')}/{live_object['metadata']['name']}"
         f" (deleted {live_object['metadata'].get('deletionTimestamp', 'not yet')},"
         f" finalizers {live_object['metadata'].get('finalizers', [])})"
         for kind in ("Pod", "PersistentVolumeClaim")
         for live_object in client.metadata("v1", kind, labels=OURS)
     ]
-    assert not left, left
+    assert not remaining_objects, remaining_objects
     return True

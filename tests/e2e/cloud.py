@@ -110,7 +110,7 @@ class Cloud:
     def end(self) -> None:
         """End the publisher, remove the repository, and clear the clusters: the next module brings its own.
 
-        The repository goes first: if a cluster can't be cleared, only this module fails.
+        The repository goes first, so that the next module can create it even if a cluster can't be cleared.
         """
         if hasattr(self, "running"):
             self.running.process.kill()
@@ -118,8 +118,8 @@ class Cloud:
         hub = self.argocd.cluster.client
         try:
             self.gitea.delete(REPOSITORY)
-        finally:
             rendered.clear(*(test_cluster.client for test_cluster in self.clusters.values()))
+        finally:
             for name in ("repository-cloud", "cluster-us-1"):
                 hub.delete("v1", "Secret", name, NAMESPACE)
 

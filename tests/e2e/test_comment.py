@@ -82,7 +82,7 @@ def desk(gitea: Gitea, tmp_path: Path, allot: Allot, monkeypatch: pytest.MonkeyP
     yield comment_desk
     for person in (comment_desk.admin, comment_desk.ada, comment_desk.bob):
         person.forget()
-    gitea.api(f"repos/{REPOSITORY}", method="DELETE")
+    gitea.delete(REPOSITORY)
 
 
 def test_a_tenants_change_gets_one_comment_that_follows_it(desk: Desk) -> None:

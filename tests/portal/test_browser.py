@@ -474,6 +474,50 @@ def test_a_form_refuses_what_the_forecast_of_the_month_does(site: Site, visit: V
     )
 
 
+@pytest.mark.parametrize(
+    ("offer", "enforcement", "is_refused"),
+    [
+        ({"cluster": "eu-1", "changesThisMonth": False}, "Deny", True),
+        ({"cluster": "eu-1", "changesThisMonth": False}, "Warn", False),
+        ({"cluster": "us-1", "changesThisMonth": False}, "Deny", False),
+        ({"cluster": "eu-1", "changesThisMonth": True}, "Deny", False),
+    ],
+)
+def test_the_forecast_refuses_nothing_that_the_plan_may_accept(
+    site: Site, visit: Visit, offer: dict[str, Any], enforcement: str, is_refused: bool
+) -> None:
+    """The plan doesn't compare a cluster without a usage record, and a new price makes another forecast."""
+    visit.open(f"{site.url}/tenants/studio-kite/new-instance.html")
+    month = {"name": "2026-11", "forecast": "990", "rest": [1, 4], "clusters": ["eu-1"]}
+    facts = {"budget": "1000", "enforcement": enforcement, "cost": "100", "month": month}
+    script = """([facts, offer]) => {
+      const problems = [];
+      return [new Budget(facts, "EUR").describe(parseMoney("100"), offer, problems), problems];
+    }"""
+    lines, problems = visit.page.evaluate(script, [facts, offer])
+    excess = "The budget is exceeded by 15.00 EUR in 2026-11."
+    assert lines == [
+        "100.00 EUR in a month of 730 hours",
+        "Budget: 100.00 → 200.00 of 1000.00 EUR",
+        "Forecast of 2026-11: 990.00 → 1015.00 of 1000.00 EUR",
+        *([] if is_refused else [excess]),
+    ]
+    assert problems == ([excess] if is_refused else [])
+
+
+def test_a_price_that_changes_this_month_is_marked(site: Site, tmp_path: Path) -> None:
+    place = site.place.copy(tmp_path)
+    for number, day in enumerate(("2026-11-25", "2026-12-01", "2027-11-25")):
+        name = ("l4-quarter", "l4-whole", "a100-1g")[number]
+        price = f'  prices:\n    - from: "{day}"\n      perHour: "0.10"\n'
+        edit(place.root, f"platform/specs/{name}.yaml", "  prices:\n", price)
+    place.merge()
+    build(place, tmp_path / "site", "studio-kite")
+    offers = json.loads((tmp_path / "site/catalog/offers.json").read_text(encoding="utf-8"))
+    specs = {spec["name"]: spec["changesThisMonth"] for spec in offers["gpuSpecs"]}
+    assert [specs["l4-quarter"], specs["l4-whole"], specs["a100-1g"]] == [True, False, False]
+
+
 def test_the_number_of_members_has_a_limit(site: Site, visit: Visit, allot: Allot, tmp_path: Path) -> None:
     place = site.place.copy(tmp_path)
     users = "".join(f"    - name: user-{number:03}\n      role: Viewer\n" for number in range(MAX_USERS))
@@ -486,6 +530,9 @@ def test_the_number_of_members_has_a_limit(site: Site, visit: Visit, allot: Allo
         visit.open(f"{url}/tenants/uni-lab/members.html")
         fill(visit, {"name": "mia"})
         assert "The file has 200 users, which is the limit." in visit.page.inner_text("#problems")
+    result = allot("member", "add", "uni-lab", "mia", "--role", "Viewer", "--repo", place.root)
+    assert result.code == 2
+    assert "201 entries: write at most 200" in result.err
 
 
 def test_a_form_that_nobody_has_filled_in_shows_no_problem(site: Site, visit: Visit) -> None:

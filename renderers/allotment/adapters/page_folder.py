@@ -78,18 +78,19 @@ class PageFolder:
     def _clear_way(self, path: str) -> None:
         """Remove a folder at the path of a page, and files at the paths of its folders, and make these folders."""
         target = self.out / path
-        if target.is_dir():
+        if target.is_dir() and not target.is_symlink():
             shutil.rmtree(target)
         for folder in reversed(target.relative_to(self.out).parents[:-1]):
-            if not (self.out / folder).is_dir():
-                (self.out / folder).unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # another process was faster
+                if not (self.out / folder).is_dir():
+                    (self.out / folder).unlink()
         target.parent.mkdir(parents=True, exist_ok=True)
 
     def remove_links(self) -> int:
         """Remove all links, so that no page is written outside of the folder. Return their number."""
         removed = 0
         try:
-            for folder, children, names in os.walk(self.out):
+            for folder, children, names in os.walk(self.out, onerror=_raise):
                 for name in (*children, *names):
                     path = os.path.join(folder, name)
                     if os.path.islink(path):
@@ -107,7 +108,7 @@ class PageFolder:
         removed = 0
         folders_to_keep = tuple(f"{folder}/" for folder in kept_folders)
         try:
-            for folder, children, names in os.walk(os.path.join(self.out, below), topdown=False):
+            for folder, children, names in os.walk(os.path.join(self.out, below), topdown=False, onerror=_raise):
                 place = os.path.relpath(folder, self.out)
                 links = [child for child in children if os.path.islink(os.path.join(folder, child))]
                 for name in (*names, *links):
@@ -137,3 +138,9 @@ class PageFolder:
 
     def _describe(self, error: OSError) -> OperationRefused:
         return OperationRefused(f"{error.filename or self.out} can't be written: {error.strerror}")
+
+
+def _raise(error: OSError) -> None:
+    """Raise the error of a folder that can't be listed, unless the folder doesn't exist."""
+    if not isinstance(error, FileNotFoundError):
+        raise error

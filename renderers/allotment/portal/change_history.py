@@ -56,11 +56,11 @@ class StateChange(NamedTuple):
 class StateHistory(NamedTuple):
     """The newest changes of state of a tenant's resources, sorted by time.
 
-    `start` is the time since when it is complete, in seconds since 1970; 0 if it is complete for the current month.
+    `starts` has the time since when it is complete for a cluster, in seconds since 1970, if changes before this time are missing.
     """
 
     changes: tuple[StateChange, ...]
-    start: int
+    starts: Mapping[str, int]
 
 
 def describe_merge(commit: str, time: int, author: str, subject: str, files: Iterable[tuple[str, str]]) -> Merge:

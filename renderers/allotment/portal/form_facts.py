@@ -73,7 +73,8 @@ def describe_size(site: SiteFacts, area: TenantArea, storage: StorageDetail) -> 
     """Return the facts of the form that grows a storage."""
     row = storage.row
     facts = {"name": row.name, "cluster": row.cluster, "storageSpec": row.storage_spec, "size": row.size}
-    facts["copies"] = [[copy.name, copy.size] for copy in storage.copies]
+    smallest = min(storage.copies, key=lambda copy: copy.size, default=None)
+    facts["copy"] = [smallest.name, smallest.size] if smallest is not None else None
     return _describe_limits(area) | facts | _describe_file(site, row.path, storage.text)
 
 
@@ -125,12 +126,15 @@ def _describe_limits(area: TenantArea) -> dict[str, Any]:
 
 
 def _describe_month(area: TenantArea) -> dict[str, Any] | None:
-    """Return the forecast of the current month, and the rest of the month as a fraction of a month of 730 hours."""
+    """Return the forecast of the current month, the rest of the month as a fraction of a month of 730 hours, and the clusters with a
+    usage record.
+    """
     forecast = area.month.forecast if area.month is not None else None
     if forecast is None:
         return None
     rest = [area.seconds_left, HOURS_A_MONTH * HOUR_SECONDS]
-    return {"name": forecast.month, "forecast": f"{forecast.after:f}", "rest": rest}
+    clusters = sorted(area.recorded_clusters)
+    return {"name": forecast.month, "forecast": f"{forecast.after:f}", "rest": rest, "clusters": clusters}
 
 
 def _list_storages(area: TenantArea) -> list[dict[str, Any]]:

@@ -66,6 +66,7 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
                 "minSize": spec.min_size,
                 "maxSize": spec.max_size,
                 "free": spec.free_bytes,
+                "changesThisMonth": spec.changes_this_month,
                 "lifecycle": spec.lifecycle,
             }
             for spec in site.storage_specs
@@ -102,6 +103,7 @@ def describe_gpu_spec(spec: GpuSpecEntry) -> dict[str, Any]:
         "sharing": spec.sharing,
         "price": None if spec.price is None else str(spec.price),
         "free": spec.free,
+        "changesThisMonth": spec.changes_this_month,
         "lifecycle": spec.lifecycle,
     }
 

@@ -29,6 +29,7 @@ class GpuSpecEntry(NamedTuple):
     lifecycle: str
     price: Decimal | None
     later_price: str
+    changes_this_month: bool
     free: int
     total: int
 
@@ -45,6 +46,7 @@ class StorageSpecEntry(NamedTuple):
     lifecycle: str
     price: Decimal | None
     later_price: str
+    changes_this_month: bool
 
 
 class AppVersionEntry(NamedTuple):

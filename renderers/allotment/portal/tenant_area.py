@@ -120,7 +120,8 @@ class TenantArea(NamedTuple):
     `omitted` is the number of resources that have no page, because the tenant has too many.
     `instance_names` and `storage_names` are the names of all declared instances and storages.
     `running_mounts` has the running instances that mount each storage, and `edited_storages` are the storages with an accessor that
-    may change their files. `seconds_left` are the seconds until the end of the month.
+    may change their files.
+    `seconds_left` are the seconds until the end of the month, and `recorded_clusters` are the clusters with a usage record of it.
     `invoices`, `merges` and `state_changes` are sorted, the newest first; the first invoice is that of the current month.
     """
 
@@ -147,6 +148,7 @@ class TenantArea(NamedTuple):
     running_mounts: Mapping[str, Sequence[str]]
     edited_storages: frozenset[str]
     seconds_left: int
+    recorded_clusters: frozenset[str]
     retention: str
     stale_clusters: tuple[str, ...]
 

@@ -224,8 +224,8 @@ def test_a_tenants_folder_has_nothing_of_others_after_a_build_that_failed(
     ]
     assert sorted(path.name for path in (site / "tenants").iterdir()) == ["index.html", "solo-ada"]
     builder.build(NOW)
-    again = SiteBuilder(Clone(portal.place.root), PageFolder(site), tenant="solo-ada").build(NOW)
-    assert (again.changed, again.removed) == (0, 0)
+    second_result = SiteBuilder(Clone(portal.place.root), PageFolder(site), tenant="solo-ada").build(NOW)
+    assert (second_result.changed, second_result.removed) == (0, 0)
 
 
 def test_a_bug_does_not_keep_the_pages_of_others_in_a_tenants_folder(

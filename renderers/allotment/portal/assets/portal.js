@@ -120,19 +120,22 @@ class Budget {
     this.currency = currency;
   }
 
-  // Return the effect of a cost, and add a problem if the tariff plan refuses it.
-  describe(cost, problems) {
+  // Return the effect of the cost of an offer, and add a problem if the tariff plan refuses it.
+  describe(cost, offer, problems) {
     const {budget, enforcement, month} = this.facts;
     const lines = [`${formatMoney(cost)} ${this.currency} in a month of 730 hours`];
     if (budget === null) return lines;
     const limit = parseMoney(budget);
-    const compare = (title, before, change, time) => {
-      const left = limit - before - change;
+    const compare = (title, before, change, time, isExact) => {
+      const rest = limit - before - change;
       lines.push(`${title}: ${formatMoney(before)} → ${formatMoney(before + change)} of ${formatMoney(limit)} ${this.currency}`);
-      if (left < 0n && cost > 0n) (enforcement === "Deny" ? problems : lines).push(`The budget is exceeded by ${formatMoney(-left)} ${this.currency} ${time}.`);
+      if (rest < 0n && cost > 0n) (enforcement === "Deny" && isExact ? problems : lines).push(`The budget is exceeded by ${formatMoney(-rest)} ${this.currency} ${time}.`);
     };
-    compare("Budget", parseMoney(this.facts.cost), cost, "a month");
-    if (month) compare(`Forecast of ${month.name}`, parseMoney(month.forecast), cost * BigInt(month.rest[0]) / BigInt(month.rest[1]), `in ${month.name}`);
+    compare("Budget", parseMoney(this.facts.cost), cost, "a month", true);
+    if (!month) return lines;
+    // Without a usage record of the cluster, the plan doesn't compare. A price that changes this month makes another forecast.
+    const isExact = month.clusters.includes(offer.cluster) && !offer.changesThisMonth;
+    compare(`Forecast of ${month.name}`, parseMoney(month.forecast), cost * BigInt(month.rest[0]) / BigInt(month.rest[1]), `in ${month.name}`, isExact);
     return lines;
   }
 }
@@ -204,7 +207,7 @@ function checkSpec(facts, spec, units, version) {
 function describeUnits(facts, budget, spec, units, problems) {
   const price = parseMoney(spec.price) * BigInt(units);
   return [
-    `${formatHourly(price)} ${budget.currency} per hour${units > 0 ? " while it runs" : ""}`, ...budget.describe(price * HOURS_A_MONTH, problems),
+    `${formatHourly(price)} ${budget.currency} per hour${units > 0 ? " while it runs" : ""}`, ...budget.describe(price * HOURS_A_MONTH, spec, problems),
     `GPUs ${spec.model}: ${formatFraction(facts.quota.usedGpus[spec.model] || [0, 1])} → ${formatFraction(addGpus(facts, spec, units))} of ${facts.quota.gpus[spec.model] || 0}`,
   ];
 }
@@ -375,7 +378,7 @@ function describeSize(facts, budget, spec, size, before, problems) {
   const [used, limit] = facts.quota.storage;
   if (used - before + size > limit) problems.push(`The quota allows ${formatSize(limit)} of storage, and ${formatSize(used)} is declared.`);
   const cost = spec.price === null ? 0n : parseMoney(spec.price) * BigInt(Math.round((size - before) / 2 ** 20)) / 1024n;
-  return [...budget.describe(cost, problems), `Storage: ${formatSize(used)} → ${formatSize(used - before + size)} of ${formatSize(limit)}`];
+  return [...budget.describe(cost, spec, problems), `Storage: ${formatSize(used)} → ${formatSize(used - before + size)} of ${formatSize(limit)}`];
 }
 
 function startGrowForm(form, facts, offers) {
@@ -389,7 +392,7 @@ function startGrowForm(form, facts, offers) {
     if (size === null) problems.push("Write a size such as 200Gi.");
     else if (size <= facts.size) problems.push(`A storage never shrinks: write more than ${formatSize(facts.size)}.`);
     else if (spec) effect.push(...describeSize(facts, budget, spec, size, facts.size, problems));
-    for (const [copy, copySize] of facts.copies) if (size > copySize) problems.push(`${copy} copies this storage, so it can't be smaller: first grow ${copy}.`);
+    if (facts.copy && size > facts.copy[1]) problems.push(`${facts.copy[0]} copies this storage, so it can't be smaller: first grow ${facts.copy[0]}.`);
     return {problems, effect, path: facts.path, text: facts.text && setSize(facts.text, text), command: `allot storage grow ${facts.tenant}/${facts.name} ${text} --pr`, isNew: false};
   };
 }

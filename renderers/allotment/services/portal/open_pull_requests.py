@@ -80,8 +80,8 @@ class OpenPullRequests:
 
 def find_verdict(forge: Forge, head: str) -> str:
     """Return the verdict of the newest plan of a commit. A status by anybody else than the owner of the token doesn't count."""
-    statuses, own = forge.list_statuses(head), forge.identity()
-    newest = next((status for status in statuses if (status.context, status.author) == (STATUS_CONTEXT, own)), None)
+    statuses, owner = forge.list_statuses(head), forge.identity()
+    newest = next((status for status in statuses if (status.context, status.author) == (STATUS_CONTEXT, owner)), None)
     return _VERDICTS.get(newest.state, NO_VERDICT) if newest is not None else NO_VERDICT
 
 

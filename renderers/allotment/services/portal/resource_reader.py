@@ -221,8 +221,9 @@ class _ResourceReader:
         observed = status.observed
         state = observed.state if isinstance(observed, Instance) else ""
         since = parse_time(observed.since) if isinstance(observed, Instance) else None
-        if steps and self._history.start:  # the state before is unknown
-            steps.insert(0, StateStep(min(self._history.start, steps[0].time), "", steps[0].source))
+        start = self._history.starts.get(resource.cluster)
+        if steps and start is not None:  # the state before is unknown
+            steps.insert(0, StateStep(min(start, steps[0].time), "", steps[0].source))
         elif not steps and since is None:
             return None
         elif not steps and since is not None and since.timestamp() >= month.period.start:

@@ -66,7 +66,8 @@ class SiteBuilder:
 
     `tenant` limits the pages to one tenant; None stands for all tenants. `open_facts` opens the cache of the tenants' facts.
     `processes` is the number of processes of a build of many tenants. `find_publish_state` returns the state of publishing for the
-    pages of the platform; by default, these pages show only how many commits are not published. `pull_requests` reads the open pull
+    pages of the platform; by default, it is the state that the last publish recorded, without the reason why later commits wait.
+    `pull_requests` reads the open pull
     requests; by default, the pages have none. `update_readers` is called as soon as a build has read the members, so
     that a removed member can't read pages while they are rendered. It gets None if the platform doesn't declare a portal.
     """

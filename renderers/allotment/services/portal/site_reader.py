@@ -97,6 +97,7 @@ def _describe_gpu_offer(offer: GPUOffer, currency: str, day: datetime.date) -> G
         lifecycle=spec.lifecycle,
         price=hourly_price(spec, day),
         later_price=f"{later.per_hour} {currency} from {later.start}" if later is not None else "",
+        changes_this_month=later is not None and later.start.month == day.month and later.start.year == day.year,
         free=offer.free_units,
         total=offer.units,
     )
@@ -115,6 +116,7 @@ def _describe_storage_offer(offer: StorageOffer, day: datetime.date) -> StorageS
         lifecycle=spec.lifecycle,
         price=price_on(spec.prices, day).per_gib_month if is_sold(spec.prices, day) else None,
         later_price=f"{later.per_gib_month} from {later.start}" if later is not None else "",
+        changes_this_month=later is not None and later.start.month == day.month and later.start.year == day.year,
     )
 
 

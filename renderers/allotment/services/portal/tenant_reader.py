@@ -24,6 +24,7 @@ from allotment.portal.site_facts import GpuSpecEntry
 from allotment.portal.tenant_area import InvoiceView, PullRequestEntry, TenantArea
 from allotment.rules.availability import TenantAllowance
 from allotment.services.billing.cost_reader import compute_costs
+from allotment.services.billing.month_forecasts import is_observed_in
 from allotment.services.billing.usage_reader import UsageReader
 from allotment.services.check.workers import read_scope
 from allotment.services.portal.invoice_reader import InvoiceReader
@@ -54,11 +55,15 @@ class TenantInputs(NamedTuple):
 
 
 class _MonthFacts(NamedTuple):
-    """The costs and invoices of a tenant. `invoice` is that of the current month; None without a record."""
+    """The costs and invoices of a tenant. `invoice` is that of the current month; None without a record.
+
+    `recorded_clusters` are the clusters with a usage record of the month.
+    """
 
     costs: TenantMonth | None
     invoice: Invoice | None
     invoices: tuple[InvoiceView, ...]
+    recorded_clusters: frozenset[str]
 
 
 class TenantBatch(NamedTuple):
@@ -92,8 +97,10 @@ def list_tenant_areas(inputs: TenantInputs, batch: TenantBatch) -> Iterator[Tena
     months = {month.spending.tenant: month for month in costs.tenants}
     invoices = {invoice.tenant: invoice for invoice in bills[0].invoices} if record.clusters else {}
     views = reader.read(bills, names)
+    recorded = frozenset(each.cluster for each in record.clusters if is_observed_in(each, reader.month))
     for name in names:
-        yield _read_area(inputs, name, _MonthFacts(months.get(name), invoices.get(name), tuple(views.get(name, ()))))
+        facts = _MonthFacts(months.get(name), invoices.get(name), tuple(views.get(name, ())), recorded)
+        yield _read_area(inputs, name, facts)
 
 
 def _read_area(inputs: TenantInputs, name: str, month: _MonthFacts) -> TenantArea:
@@ -127,6 +134,7 @@ def _read_area(inputs: TenantInputs, name: str, month: _MonthFacts) -> TenantAre
         running_mounts=resources.running_mounts,
         edited_storages=resources.edited_storages,
         seconds_left=reader.month.period.end - reader.month.now,
+        recorded_clusters=month.recorded_clusters,
         retention=_describe_retention(inputs, name, retained) if retained is not None else "",
         stale_clusters=tuple(sorted(resources.clusters & inputs.stale_clusters)),
     )
@@ -143,7 +151,7 @@ def _read_members_text(folder: ScopeDeclarations) -> str | None:
 def _read_state_history(inputs: TenantInputs, name: str) -> StateHistory:
     """Return the newest changes of state of a tenant's resources. It reads the current month, and a bit before."""
     changes: list[StateChange] = []
-    start, month_start = 0, inputs.resources.month.period.start
+    starts, month_start = dict[str, int](), inputs.resources.month.period.start
     for cluster, commit in inputs.status_commits.items():
         newest: list[StateChange] = []
         is_complete = True
@@ -153,13 +161,14 @@ def _read_state_history(inputs: TenantInputs, name: str) -> StateHistory:
             if is_complete or len(newest) >= MAX_STATE_CHANGES or version + 1 >= _MAX_VERSIONS:
                 break
         if newest and not is_complete:
-            start = max(start, parse_moment(newest[-1].time))
+            starts[cluster] = parse_moment(newest[-1].time)
         changes += reversed(newest)
     changes.sort(key=lambda change: parse_moment(change.time))
     latest = changes[-MAX_STATE_CHANGES:]
     if len(latest) < len(changes):
-        start = max(start, parse_moment(latest[0].time))
-    return StateHistory(tuple(latest), start)
+        earliest = parse_moment(latest[0].time)
+        starts |= {each.cluster: max(earliest, starts.get(each.cluster, 0)) for each in changes[:-MAX_STATE_CHANGES]}
+    return StateHistory(tuple(latest), starts)
 
 
 def _list_changes(cluster: str, status: TenantStatus) -> Iterable[StateChange]:

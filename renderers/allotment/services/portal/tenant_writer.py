@@ -1,4 +1,4 @@
-"""Writes the pages of tenants, in a process for each batch of tenants."""
+"""Writes the pages of batches of tenants."""
 
 from __future__ import annotations
 
