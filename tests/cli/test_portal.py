@@ -6,20 +6,17 @@ import datetime
 import html
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import Allot, Result, checked, edit
 from tests.docs.october import record_october
+from tests.portal.sample_site import BUILD_TENANT_PAGES, fail_on
 from tests.published import Place
 
 from allotment.observed.status import Instance, Storage, TenantStatus, Transition
-from allotment.portal.page_renderer import Page
-from allotment.portal.site_facts import SiteFacts
-from allotment.portal.tenant_area import TenantArea
-from allotment.portal.tenant_pages import build_tenant_pages
 
 NOW = datetime.datetime(2026, 11, 21, 12, 30, tzinfo=datetime.UTC)
 TENANTS = ("acme-robotics", "film-house", "ml-orbit", "northlight", "solo-ada", "studio-kite", "uni-lab")
@@ -41,6 +38,13 @@ def read(page: Path) -> str:
     """Return the text of a page, without its tags."""
     text = re.sub(r"<[^>]+>", " ", page.read_text(encoding="utf-8"))
     return " ".join(html.unescape(text).split())
+
+
+def read_facts(page: Path) -> dict[str, Any]:
+    """Return the facts of the form on a page."""
+    text = page.read_text(encoding="utf-8")
+    facts: dict[str, Any] = json.loads(text.partition('id="facts">')[2].partition("</script>")[0])
+    return facts
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -271,12 +275,7 @@ def test_without_changes_the_time_since_the_state_began_counts(
 
 
 def test_a_bug_with_a_tenant_is_reported_without_its_text(run: Run, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(site: SiteFacts, area: TenantArea, **options: Any) -> Iterator[Page]:
-        if area.name == "uni-lab":
-            raise ValueError("\x1b[31m hostile")
-        return build_tenant_pages(site, area, **options)
-
-    monkeypatch.setattr("allotment.services.portal.tenant_writer.build_tenant_pages", fail)
+    monkeypatch.setattr(BUILD_TENANT_PAGES, fail_on("uni-lab", "\x1b[31m hostile"))
     result = run("--out", out, "-o", "json")
     assert result.code == 3
     assert result.err.startswith("allot: tenant uni-lab ran into a bug in Allotment; please send us ")
@@ -294,8 +293,7 @@ def test_an_invalid_file_of_members_is_not_replaced(run: Run, out: Path, place: 
     assert run("--out", out, "--tenant", "solo-ada").code == 0
     page = out / "tenants/solo-ada/members.html"
     assert "The declaration of the members is invalid: allot validate shows the reason." in read(page)
-    facts = page.read_text(encoding="utf-8").partition('id="facts">')[2].partition("</script>")[0]
-    assert json.loads(facts)["text"] is None
+    assert read_facts(page)["text"] is None
     assert "Create the file" not in read(page)
 
 
@@ -304,8 +302,7 @@ def test_a_storage_of_a_retired_spec_is_still_for_one_instance(run: Run, out: Pa
     place.merge()
     assert run("--out", out, "--tenant", "solo-ada").code == 0
     assert "block-ssd" not in read(out / "catalog/index.html")
-    page = (out / "tenants/solo-ada/new-instance.html").read_text(encoding="utf-8")
-    facts = json.loads(page.partition('id="facts">')[2].partition("</script>")[0])
+    facts = read_facts(out / "tenants/solo-ada/new-instance.html")
     assert {each["name"]: each["access"] for each in facts["storages"]} == {
         "models": "ReadWriteOnce",
         "styles": "ReadWriteOnce",

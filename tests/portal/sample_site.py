@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -27,12 +27,17 @@ from allotment.observed.status import (
     dump_status,
 )
 from allotment.observed.usage_log import UsageLogHeader, append_usage
+from allotment.portal.page_renderer import Page
+from allotment.portal.site_facts import SiteFacts
+from allotment.portal.tenant_area import TenantArea
+from allotment.portal.tenant_pages import build_tenant_pages
 from allotment.services.portal.site_builder import BuildResult, SiteBuilder
 from allotment.services.reporter.clone import Clone
 
 NOW = datetime.datetime(2026, 11, 21, 12, 30, tzinfo=datetime.UTC)
 OBSERVED = "2026-11-21T12:29:00Z"
 SINCE = "2026-11-18T07:12:00Z"
+BUILD_TENANT_PAGES = "allotment.services.portal.tenant_writer.build_tenant_pages"  # where a build finds it
 Troubles = Mapping[tuple[str, str], tuple[str, str, str]]
 # The state, the reason and the message of the resources that are not as declared.
 TROUBLES: Troubles = {
@@ -55,6 +60,17 @@ def create_place(folder: Path) -> Place:
 def build(place: Place, out: Path, tenant: str | None = None) -> BuildResult:
     """Build the portal of a clone into a folder."""
     return SiteBuilder(Clone(place.root), PageFolder(out), tenant=tenant).build(NOW)
+
+
+def fail_on(tenant: str, message: str = "a bug") -> Callable[..., Iterator[Page]]:
+    """Return a replacement of `build_tenant_pages` that fails on a tenant."""
+
+    def build_or_fail(site: SiteFacts, area: TenantArea, **options: Any) -> Iterator[Page]:
+        if area.name == tenant:
+            raise ValueError(message)
+        return build_tenant_pages(site, area, **options)
+
+    return build_or_fail
 
 
 def report_all(

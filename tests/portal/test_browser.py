@@ -8,6 +8,7 @@ import random
 import shlex
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -268,7 +269,7 @@ def test_every_resource_of_the_sample_can_be_changed(site: Site, visit: Visit, a
         if folder not in ("instances", "storages"):
             continue
         visit.open(f"{site.url}/tenants/{tenant}/{folder}/{name}.html")
-        visit.page.locator("details").evaluate("each => { each.open = true; }")
+        open_details(visit)
         if folder == "storages":
             limits = visit.page.locator("#size-hint").inner_text()
             number, unit = limits.removeprefix("more than ")[:-2], limits[-2:]
@@ -366,10 +367,24 @@ def test_only_the_tenant_of_a_reserved_stock_can_choose_it(
         assert "l4-half" not in (site.folder / page).read_text(encoding="utf-8")
 
 
+def open_details(visit: Visit) -> None:
+    """Open the form of a page that is closed at first."""
+    visit.page.locator("details").evaluate("each => { each.open = true; }")
+
+
+@contextmanager
+def serve_merged(place: Place, folder: Path, tenant: str) -> Iterator[str]:
+    """Merge what is declared, build the pages of a tenant, and serve them at the address that this returns."""
+    place.merge()
+    build(place, folder, tenant)
+    with serve(folder) as url:
+        yield url
+
+
 def open_state_form(visit: Visit, url: str) -> list[str]:
     """Return the effect that the form to stop or start an instance shows."""
     visit.open(url)
-    visit.page.locator("details").evaluate("each => { each.open = true; }")
+    open_details(visit)
     return visit.page.inner_text("#effect").splitlines()[1:]
 
 
@@ -399,11 +414,9 @@ def test_an_instance_does_not_start_with_a_storage_that_another_one_mounts(
     text = (folder / "comfy.yaml").read_text(encoding="utf-8")
     (folder / "comfy.yaml").write_text(text.replace("\nspec:\n", "\nspec:\n  state: Stopped\n"), encoding="utf-8")
     (folder / "other.yaml").write_text(text.replace("name: comfy\n", "name: other\n"), encoding="utf-8")
-    place.merge()
-    build(place, tmp_path / "site", "studio-kite")
-    with serve(tmp_path / "site") as url:
+    with serve_merged(place, tmp_path / "site", "studio-kite") as url:
         visit.open(f"{url}/tenants/studio-kite/instances/comfy.html")
-        visit.page.locator("details").evaluate("each => { each.open = true; }")
+        open_details(visit)
         assert "comfy-home is a storage for one instance, and other mounts it" in visit.page.inner_text("#problems")
         assert not visit.page.locator("#result").is_visible()
     result = allot("instance", "start", "studio-kite/comfy", "--repo", place.root)
@@ -417,11 +430,9 @@ def test_an_instance_does_not_mount_a_storage_that_its_accessor_changes(
     edit(place.root, "tenants/studio-kite/instances/comfy.yaml", "\nspec:\n", "\nspec:\n  state: Stopped\n")
     storage = "tenants/studio-kite/storages/comfy-home.yaml"
     edit(place.root, storage, "size: 100Gi\n", "size: 100Gi\n  accessor:\n    mode: ReadWrite\n")
-    place.merge()
-    build(place, tmp_path / "site", "studio-kite")
-    with serve(tmp_path / "site") as url:
+    with serve_merged(place, tmp_path / "site", "studio-kite") as url:
         visit.open(f"{url}/tenants/studio-kite/instances/comfy.html")
-        visit.page.locator("details").evaluate("each => { each.open = true; }")
+        open_details(visit)
         assert "comfy-home is a storage for one instance, and its accessor" in visit.page.inner_text("#problems")
         assert not visit.page.locator("#result").is_visible()
         visit.open(f"{url}/tenants/studio-kite/new-instance.html")
@@ -443,9 +454,7 @@ def test_an_app_with_a_public_port_needs_a_cluster_that_allows_it(
         oidc,
         f"{oidc}    callbackHost: login.eu-1.gpu.northlight.example\n",
     )
-    place.merge()
-    build(place, tmp_path / "site", "ml-orbit")
-    with serve(tmp_path / "site") as url:
+    with serve_merged(place, tmp_path / "site", "ml-orbit") as url:
         visit.open(f"{url}/tenants/ml-orbit/new-instance.html")
         fill(visit, {"name": "pub", "app": "jupyter", "cluster": "eu-1"})
         assert "eu-1 allows no Public ports: choose another app or cluster." in visit.page.inner_text("#problems")
@@ -524,9 +533,7 @@ def test_the_number_of_members_has_a_limit(site: Site, visit: Visit, allot: Allo
     path = place.root / "tenants/uni-lab/members.yaml"
     text = path.read_text(encoding="utf-8")
     path.write_text(f"{text[: text.index('spec:')]}spec:\n  users:\n{users}", encoding="utf-8")
-    place.merge()
-    build(place, tmp_path / "site", "uni-lab")
-    with serve(tmp_path / "site") as url:
+    with serve_merged(place, tmp_path / "site", "uni-lab") as url:
         visit.open(f"{url}/tenants/uni-lab/members.html")
         fill(visit, {"name": "mia"})
         assert "The file has 200 users, which is the limit." in visit.page.inner_text("#problems")
@@ -697,9 +704,7 @@ def test_invoices_print_without_navigation(site: Site, browser: Browser) -> None
 def test_a_form_writes_the_first_file_of_members(site: Site, visit: Visit, allot: Allot, tmp_path: Path) -> None:
     place = site.place.copy(tmp_path)
     (place.root / "tenants/uni-lab/members.yaml").unlink()
-    place.merge()
-    build(place, tmp_path / "site", "uni-lab")
-    with serve(tmp_path / "site") as url:
+    with serve_merged(place, tmp_path / "site", "uni-lab") as url:
         visit.open(f"{url}/tenants/uni-lab/members.html")
         assert "The tenant declares no members." in visit.page.inner_text("main")
         fill(visit, {"name": "mia", "role": "Admin", "login": "mia-k"})

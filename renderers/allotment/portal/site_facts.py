@@ -14,6 +14,7 @@ class GpuSpecEntry(NamedTuple):
     """A GPUSpec in a cluster. `price` is per unit and hour; None if it is not sold yet. `memory` is in bytes; other sizes are texts, such as 24Gi.
 
     `gpus` are the physical GPUs of a unit. `free` counts the free units of the shared stocks, and `total` all of them.
+    `changes_this_month` says that the next price starts in the month of the prices.
     """
 
     cluster: str
@@ -35,7 +36,7 @@ class GpuSpecEntry(NamedTuple):
 
 
 class StorageSpecEntry(NamedTuple):
-    """A StorageSpec in a cluster. `price` is per GiB and month. Sizes are in bytes."""
+    """A StorageSpec in a cluster. `price` is per GiB and month. Sizes are in bytes. The rest is as in `GpuSpecEntry`."""
 
     cluster: str
     name: str

@@ -5,22 +5,17 @@ from __future__ import annotations
 import datetime
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.conftest import DAY, Allot, edit
-from tests.portal.sample_site import NOW, TROUBLES, create_place, report_all
+from tests.portal.sample_site import BUILD_TENANT_PAGES, NOW, TROUBLES, create_place, fail_on, report_all
 from tests.published import Place
 
 from allotment.adapters.page_folder import PageFolder
 from allotment.observed.status import UsageInterval
 from allotment.portal.access import AccessList, Visitor
-from allotment.portal.page_renderer import Page
-from allotment.portal.site_facts import SiteFacts
-from allotment.portal.tenant_area import TenantArea
-from allotment.portal.tenant_pages import build_tenant_pages
 from allotment.problems import OperationRefused
 from allotment.services.portal.resource_reader import MAX_RESOURCES
 from allotment.services.portal.site_builder import BuildResult, SiteBuilder
@@ -158,13 +153,8 @@ def test_a_bug_with_one_tenant_leaves_the_others(portal: Portal, monkeypatch: py
         edit(portal.place.root, f"tenants/{tenant}/tenant.yaml", old, new)
     portal.place.merge()
 
-    def fail(site: SiteFacts, area: TenantArea, **options: Any) -> Iterator[Page]:
-        if area.name == "uni-lab":
-            raise ValueError("a bug")
-        return build_tenant_pages(site, area, **options)
-
     with monkeypatch.context() as patch:
-        patch.setattr("allotment.services.portal.tenant_writer.build_tenant_pages", fail)
+        patch.setattr(BUILD_TENANT_PAGES, fail_on("uni-lab"))
         for _ in range(2):
             result = portal.builder.build(NOW)
             assert list(result.traces) == ["uni-lab"]
@@ -182,14 +172,9 @@ def test_a_bug_with_one_tenant_in_a_first_build_leaves_earlier_pages(
     site = portal.folder / "site"
     before = [read_all(site / folder) for folder in ("tenants/uni-lab", "provider")]
 
-    def fail(site: SiteFacts, area: TenantArea, **options: Any) -> Iterator[Page]:
-        if area.name == "uni-lab":
-            raise ValueError("a bug")
-        return build_tenant_pages(site, area, **options)
-
     builder = SiteBuilder(Clone(portal.place.root), PageFolder(site))
     with monkeypatch.context() as patch:
-        patch.setattr("allotment.services.portal.tenant_writer.build_tenant_pages", fail)
+        patch.setattr(BUILD_TENANT_PAGES, fail_on("uni-lab"))
         result = builder.build(NOW)
     assert (list(result.traces), result.removed) == (["uni-lab"], 0)
     assert [read_all(site / folder) for folder in ("tenants/uni-lab", "provider")] == before
@@ -231,11 +216,8 @@ def test_a_tenants_folder_has_nothing_of_others_after_a_build_that_failed(
 def test_a_bug_does_not_keep_the_pages_of_others_in_a_tenants_folder(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(site: SiteFacts, area: TenantArea, **options: Any) -> Iterator[Page]:
-        raise ValueError("a bug")
-
     site = portal.folder / "site"
-    monkeypatch.setattr("allotment.services.portal.tenant_writer.build_tenant_pages", fail)
+    monkeypatch.setattr(BUILD_TENANT_PAGES, fail_on("solo-ada"))
     result = SiteBuilder(Clone(portal.place.root), PageFolder(site), tenant="solo-ada").build(NOW)
     assert list(result.traces) == ["solo-ada"]
     assert not (site / "provider").exists()

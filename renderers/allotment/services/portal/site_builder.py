@@ -153,11 +153,10 @@ class SiteBuilder:
             if has_other_files
             else self._folder.remove(self._paths - paths)
         )
-        lacks_provider = self._lacks_provider
-        self._paths, self._has_other_files = paths, bool(traces) or lacks_provider
+        self._paths, self._has_other_files = paths, bool(traces) or self._lacks_provider
         self._keys = {name: key for name, key in keys.items() if name not in traces}
         # The pages of the provider need all tenants, so the build after the last failure renders all of them.
-        self._shared_key = None if lacks_provider and not traces else inputs.shared_key
+        self._shared_key = None if self._lacks_provider and not traces else inputs.shared_key
         self._published_key = inputs.published_key
         return BuildResult(
             pages=len(paths),

@@ -10,7 +10,9 @@ from allotment.capacity.units import memory_per_device, physical_gpus
 from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.app import App
 from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.gpu_spec import HourlyPrice
 from allotment.declared.kinds.platform import Platform
+from allotment.declared.kinds.storage_spec import MonthlyPrice
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.declared.values import format_cpu, format_size
 from allotment.observed.offer_rows import claim_declared_units
@@ -97,7 +99,7 @@ def _describe_gpu_offer(offer: GPUOffer, currency: str, day: datetime.date) -> G
         lifecycle=spec.lifecycle,
         price=hourly_price(spec, day),
         later_price=f"{later.per_hour} {currency} from {later.start}" if later is not None else "",
-        changes_this_month=later is not None and later.start.month == day.month and later.start.year == day.year,
+        changes_this_month=_starts_this_month(later, day),
         free=offer.free_units,
         total=offer.units,
     )
@@ -116,8 +118,13 @@ def _describe_storage_offer(offer: StorageOffer, day: datetime.date) -> StorageS
         lifecycle=spec.lifecycle,
         price=price_on(spec.prices, day).per_gib_month if is_sold(spec.prices, day) else None,
         later_price=f"{later.per_gib_month} from {later.start}" if later is not None else "",
-        changes_this_month=later is not None and later.start.month == day.month and later.start.year == day.year,
+        changes_this_month=_starts_this_month(later, day),
     )
+
+
+def _starts_this_month(later: HourlyPrice | MonthlyPrice | None, day: datetime.date) -> bool:
+    """Return whether the next price starts in the month of a day."""
+    return later is not None and (later.start.year, later.start.month) == (day.year, day.month)
 
 
 def _list_apps(catalog: Catalog) -> Iterator[AppEntry]:

@@ -80,9 +80,9 @@ def read_tenant_batches(inputs: TenantInputs, names: Sequence[str]) -> Iterator[
     A problem in the record of a tenant must not change the pages of others, so such a tenant has a batch of its own.
     """
     record = inputs.usage.read(names, inputs.invoices.record_start)
-    troubled = [name for name in names if name in record.troubled_tenants]
+    troubled = record.troubled_tenants
     others = [name for name in names if name not in troubled]
-    for group in (others, *([name] for name in troubled)):
+    for group in (others, *([name] for name in names if name in troubled)):
         if group:
             selected = record.select_tenants(group) if troubled else record
             yield TenantBatch(group, selected, inputs.invoices.compute_open_bills(selected, group))
