@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import allotment
@@ -15,8 +16,17 @@ SMALL_FUNCTIONS = (
     "services/publish/release_",
 )  # folders whose functions also have at most six parameters by name
 ROOT = Path(allotment.__path__[0])
-TREES = {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
-NODES = [(path, node) for path, tree in TREES.items() for node in ast.walk(tree)]
+
+
+@cache
+def nodes() -> list[tuple[Path, ast.AST]]:
+    """Return each node of each module of the program, with the path of the module."""
+    paths = sorted(ROOT.rglob("*.py"))
+    return [
+        (path.relative_to(ROOT), node)
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    ]
 
 
 def fields_of(node: ast.ClassDef) -> int:
@@ -26,7 +36,7 @@ def fields_of(node: ast.ClassDef) -> int:
 
 def long_signatures() -> Iterator[str]:
     """Yield each function and dataclass that takes too many arguments by position."""
-    for path, node in NODES:
+    for path, node in nodes():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             positional = [
                 arg.arg for arg in (*node.args.posonlyargs, *node.args.args) if arg.arg not in ("self", "cls")
@@ -42,9 +52,9 @@ def long_signatures() -> Iterator[str]:
 def long_calls() -> Iterator[str]:
     """Yield each call of a class of the program that passes too many arguments by position: a NamedTuple or a Struct
     cannot refuse them."""
-    classes = {node.name for _, node in NODES if isinstance(node, ast.ClassDef)}
-    variadic = {node.name for _, node in NODES if isinstance(node, ast.ClassDef) and _is_variadic(node)}
-    for path, node in NODES:
+    classes = {node.name for _, node in nodes() if isinstance(node, ast.ClassDef)}
+    variadic = {node.name for _, node in nodes() if isinstance(node, ast.ClassDef) and _is_variadic(node)}
+    for path, node in nodes():
         if isinstance(node, ast.Call) and len(node.args) > MOST_POSITIONAL:
             name = ast.unparse(node.func).rpartition(".")[2]
             if name in classes - variadic:
@@ -62,7 +72,7 @@ def test_more_than_six_arguments_are_passed_by_name() -> None:
 
 def large_functions() -> Iterator[str]:
     """Yield each function of the folders of small functions that takes too many parameters, or has too many lines."""
-    for path, node in NODES:
+    for path, node in nodes():
         if isinstance(node, ast.FunctionDef) and path.as_posix().startswith(SMALL_FUNCTIONS):
             parameters = {arg.arg for arg in (*node.args.args, *node.args.kwonlyargs)} - {"self", "cls"}
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
