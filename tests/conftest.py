@@ -24,7 +24,7 @@ from allotment.isolation.gate import NO_ENTITLEMENTS, IsolationGate
 from allotment.reports.outputs import schema_file
 
 if TYPE_CHECKING:
-    from tests.published import Place, Places
+    from tests.support.published import Place, Places
 
 pytest_plugins = ["tests.controlplane.fixtures"]
 
@@ -224,7 +224,7 @@ def golden(path: Path, text: str) -> None:
 @pytest.fixture(scope="session")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
     """Return the places that tests begin with."""
-    from tests.published import Places
+    from tests.support.published import Places
 
     return Places(tmp_path_factory.mktemp("places"))
 
@@ -235,7 +235,7 @@ Begin = Callable[[str, Callable[["Place"], object]], "Place"]
 @pytest.fixture
 def begin(places: Places, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Begin:
     """Return what makes the sample a repository with a remote, and lets it be as something makes it, under a name."""
-    from tests.published import Place
+    from tests.support.published import Place
 
     monkeypatch.setenv("GIT_COMMITTER_NAME", "allotment")
     monkeypatch.setenv("GIT_COMMITTER_EMAIL", "allotment@northlight.example")

@@ -25,7 +25,7 @@ from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import Instance, Preparation, Snapshot, Storage, TenantStatus
 from tests.conftest import PROJECT, copy_sample
 from tests.docs.october import record_october
-from tests.published import Place
+from tests.support.published import Place
 
 SCREENS = PROJECT / "docs/screens"
 WIDTH = 120

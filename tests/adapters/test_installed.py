@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.published import git
+from tests.support.published import git
 
 from allotment.adapters.installed import checkout_address, installed_address, without_password
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from tests.bench.measure import Say
-from tests.editor import Editor
+from tests.support.editor import Editor
 
 EDITS = 30
 GOAL = 100  # milliseconds

@@ -20,9 +20,9 @@ from allotment.observed.decoding import APPLICATIONS, CLUSTER_KINDS, DEPLOYMENTS
 from allotment.observed.objects import Deployment, Pod
 from allotment.observed.pod_state import InstanceView, derive_pod_state
 from allotment.observed.tenants import TenantObjects, derive_tenant_status
-from tests import live
 from tests.bench.measure import held_megabytes, peak_megabytes, reset_peak
-from tests.live import seen
+from tests.support import live
+from tests.support.live import seen
 
 NOW = "2026-11-21T10:00:59Z"
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import PROJECT, copy_sample
-from tests.ways_of_sharing import declare_all
+from tests.support.ways_of_sharing import declare_all
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.capacity.units import (

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.adapters.registry.server import INDEX, Answer, Request, digest_of, serving_https
 from tests.conftest import Allot
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 from allotment.starter.apps import APPS
 

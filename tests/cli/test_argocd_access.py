@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
-from tests import live
 from tests.conftest import Allot
-from tests.faults import Request, Server, serving
+from tests.support import live
+from tests.support.faults import Request, Server, serving
 
 RUNS = {"name": "main", **live.started(3, ready=True)}
 APPLICATION = "/api/v1/applications/solo-ada--eu-1--compute"

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 from tests.conftest import Allot, copy_sample
-from tests.published import git
+from tests.support.published import git
 
 from allotment.cli.change_options import change_options
 from allotment.cli.edit_commands.instance_targets import target_options

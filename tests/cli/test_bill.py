@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import live
 from tests.billing.uses import unit
 from tests.conftest import Allot, Result, checked, edit
 from tests.observed.test_stocks import placeholder
-from tests.published import Place, git
-from tests.reported import BRANCH, Bed
 from tests.services.reporter.test_reporter import numbered
+from tests.support import live
+from tests.support.published import Place, git
+from tests.support.reported import BRANCH, Bed
 
 from allotment.billing.invoices import Invoice, InvoiceLine, LineKey
 from allotment.billing.monthly_bill import MonthlyBill

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import DAY, Allot, Result, checked, copy, edit
-from tests.published import Place, git
 from tests.rules.test_folder_change import commit
-from tests.ways_of_sharing import declare_all
+from tests.support.published import Place, git
+from tests.support.ways_of_sharing import declare_all
 
 from allotment.observed.status import ClusterStatus, Stock, dump_status
 

@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 import yaml
 from tests.conftest import PROJECT, ROOTS, Allot, checked, edit
-from tests.terminal import ALLOT, run_in_terminal
+from tests.support.terminal import ALLOT, run_in_terminal
 
 from allotment.cli import main
 from allotment.cli.main import COMMAND_GROUPS

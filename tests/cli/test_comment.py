@@ -12,8 +12,8 @@ import pytest
 from tests.adapters.forge.server import BOT, REPOSITORY, TOKEN, Answer, GitHubWorld, GitLabWorld, World
 from tests.cli.test_publish import GROUPS, brake, remove
 from tests.conftest import Allot, Result, checked, edit
-from tests.published import Place, git
-from tests.pulled import plan_here
+from tests.support.published import Place, git
+from tests.support.pulled import plan_here
 
 from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import ApplicationStatus, Condition, Instance, TenantStatus

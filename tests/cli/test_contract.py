@@ -12,8 +12,8 @@ import click
 import pytest
 import yaml
 from tests.conftest import DAY, PROJECT, Allot, checked
-from tests.published import Place
-from tests.terminal import ALLOT, run_in_terminal
+from tests.support.published import Place
+from tests.support.terminal import ALLOT, run_in_terminal
 
 from allotment.cli.main import COMMANDS
 from allotment.cli.main import allot as program

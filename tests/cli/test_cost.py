@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from tests.conftest import Allot, Result, checked, edit
 from tests.observed.test_stocks import placeholder
-from tests.published import Place, git
-from tests.reported import Bed
 from tests.services.reporter.test_reporter import numbered
+from tests.support.published import Place, git
+from tests.support.reported import Bed
 
 Run = Callable[..., Result]
 NOW = datetime.datetime(2026, 11, 21, 12, tzinfo=datetime.UTC)

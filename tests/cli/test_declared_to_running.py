@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.conftest import Allot, Result, checked, edit
-from tests.published import INSTANCE, Place, git
-from tests.terminal import ALLOT, run_in_terminal
+from tests.support.published import INSTANCE, Place, git
+from tests.support.terminal import ALLOT, run_in_terminal
 
 from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import Instance, Snapshot, Storage, TenantStatus

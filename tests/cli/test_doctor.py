@@ -13,9 +13,9 @@ import pytest
 import yaml
 from tests.conftest import Allot, Result, checked, edit, own
 from tests.diagnosis.healthy import Bed
-from tests.faults import Request, Server, serving
 from tests.observed.test_drift import live
-from tests.published import Place, git
+from tests.support.faults import Request, Server, serving
+from tests.support.published import Place, git
 
 from allotment.adapters.cluster.watching import PAGE_OBJECTS
 from allotment.diagnosis import cluster_snapshot

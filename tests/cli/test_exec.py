@@ -15,10 +15,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
-from tests import live
 from tests.conftest import Allot
-from tests.faults import Request, Server, listed, serving
-from tests.websocket_server import ServerSocket
+from tests.support import live
+from tests.support.faults import Request, Server, listed, serving
+from tests.support.websocket_server import ServerSocket
 
 PODS = "/api/v1/namespaces/t-solo-ada/pods"
 RUNS = {"name": "main", **live.started(3, ready=True)}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.conftest import Begin, edit
 from tests.controlplane.processes import eventually
-from tests.published import Place, Running, git, with_own_programs
+from tests.support.published import Place, Running, git, with_own_programs
 
 from allotment.adapters.git.repository import Repository
 from allotment.lifecycle.published_manifests import (

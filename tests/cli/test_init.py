@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 from tests.conftest import DAY, PROJECT, Allot, checked, edit
-from tests.published import git
-from tests.terminal import ALLOT, Session
+from tests.support.published import git
+from tests.support.terminal import ALLOT, Session
 
 from allotment import VERSION
 from allotment.cli.init import find_default_answer

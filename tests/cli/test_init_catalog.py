@@ -13,7 +13,7 @@ import yaml
 from tests.adapters.registry.server import INDEX, Answer, digest_of, serving_https
 from tests.cli.test_init import CLOUD, COMMIT, URL
 from tests.conftest import DAY, Allot
-from tests.terminal import ALLOT, Session
+from tests.support.terminal import ALLOT, Session
 
 from allotment.starter.apps import APPS, FILES_IMAGE
 

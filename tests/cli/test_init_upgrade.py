@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.cli.test_init import COMMIT, IMAGE, files, init
 from tests.conftest import Allot
-from tests.published import git
+from tests.support.published import git
 
 NEWER = f"allotment @ git+https://git.acme.dev/allotment@{40 * 'b'}"
 PIN = f"+allotment @ git+https://git.acme.dev/allotment@{40 * 'b'}"

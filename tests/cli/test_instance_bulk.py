@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Allot, Result
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 PLACE = ("--cluster", "eu-1", "--gpu-spec", "l4-quarter", "--app", "jupyter")
 FOLDER = "tenants/ml-orbit/instances"

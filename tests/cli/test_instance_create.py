@@ -7,8 +7,8 @@ import json
 import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
 from tests.conftest import Allot
-from tests.published import Place, git
-from tests.terminal import answer_questions, start_dialogue
+from tests.support.published import Place, git
+from tests.support.terminal import answer_questions, start_dialogue
 
 TENANT = """\
 apiVersion: allotment.dev/v1alpha1

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import DAY, files_below
-from tests.published import Place
+from tests.support.published import Place
 
 DELAYS = (0.1, 0.3, 0.5, 0.8)  # seconds: while it imports, reads, renders, writes
 # A process that a shell runs in the background ignores the signal, and so do its children: a person's doesn't.

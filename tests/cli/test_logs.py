@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
-from tests import live
 from tests.conftest import Allot
-from tests.faults import Request, Server, listed, serving
+from tests.support import live
+from tests.support.faults import Request, Server, listed, serving
 
 from allotment.cli import logs
 

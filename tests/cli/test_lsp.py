@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import edit
-from tests.editor import ALLOT_LSP, Editor, Json
+from tests.support.editor import ALLOT_LSP, Editor, Json
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 STORAGE = "tenants/solo-ada/storages/models.yaml"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from tests.conftest import PROJECT, ROOTS, edit
-from tests.editor import Editor, Json
+from tests.support.editor import Editor, Json
 
 from allotment.declared.formatting import format_declaration
 

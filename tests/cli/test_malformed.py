@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.adapters.git.malformed import entry, replaced, write, write_commit
 from tests.conftest import DAY, Allot
-from tests.published import INSTANCE, Place, git
+from tests.support.published import INSTANCE, Place, git
 
 from allotment.manifests.paths import resource_file
 

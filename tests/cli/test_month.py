@@ -16,7 +16,7 @@ import pytest
 from tests.cli.test_signed import new_key
 from tests.conftest import Allot, Result, checked, edit
 from tests.docs.october import EU, GAP, OCTOBER, SEPTEMBER, record_october, run, write_files
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 from allotment.adapters.git.repository import Repository
 from allotment.branches.status_branches import reported_ref

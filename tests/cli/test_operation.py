@@ -9,7 +9,7 @@ from tests.adapters.forge.server import World
 from tests.cli.test_operation_id import ID, STOP, WEBUI, branches, merge, push
 from tests.cli.test_proposals import world  # noqa: F401  # a fixture
 from tests.conftest import Allot, checked
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 RESOURCES = ["GPUInstance solo-ada/webui"]
 

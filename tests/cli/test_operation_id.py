@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Allot, Result
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 from allotment.cli import options
 from allotment.services.changes.remote_clone import name_clone_folder

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 import pytest
 from tests.conftest import DAY, PROJECT, ROOTS, Allot, Result, checked, copy
-from tests.published import git
-from tests.pulled import AUTHOR, TEAM, Pull
-from tests.terminal import ALLOT, run_in_terminal
+from tests.support.published import git
+from tests.support.pulled import AUTHOR, TEAM, Pull
+from tests.support.terminal import ALLOT, run_in_terminal
 
 KITE, ADA = "tenants/studio-kite", "tenants/solo-ada"
 WEBUI = f"{KITE}/instances/webui.yaml"

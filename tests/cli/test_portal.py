@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import Allot, Result, checked, edit
 from tests.docs.october import record_october
 from tests.portal.sample_site import BUILD_TENANT_PAGES, fail_on
-from tests.published import Place
+from tests.support.published import Place
 
 from allotment.observed.status import Instance, Storage, TenantStatus, Transition
 

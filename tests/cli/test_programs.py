@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.conftest import edit
-from tests.published import Place, of_another_version, with_own_programs
+from tests.support.published import Place, of_another_version, with_own_programs
 
 from allotment.declared.inventory import compute_blob_id
 from allotment.diff.file_diff import RenderedFileDiff

@@ -14,7 +14,7 @@ import pytest
 from tests.adapters.forge.server import BOT, FORK, TOKEN, Answer, GitHubWorld, GitLabWorld, World
 from tests.cli.test_declared_to_running import WEBUI, now, running
 from tests.conftest import Allot, Result, edit
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 from allotment.observed.status import Instance, TenantStatus
 

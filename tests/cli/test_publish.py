@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from tests.adapters.git.malformed import write
 from tests.conftest import DAY, Allot, Result, checked, copy, edit
-from tests.killed import Run, kill_everywhere, killed_at
-from tests.published import INSTANCE, Place, git
+from tests.support.killed import Run, kill_everywhere, killed_at
+from tests.support.published import INSTANCE, Place, git
 
 from allotment.adapters.git.remote import Remote
 from allotment.isolation.entitlements import Entitlements

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Allot, Result, checked
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 from allotment.declared.edit_attempt import with_attempt
 from allotment.declared.kinds.gpu_storage import GPUStorage

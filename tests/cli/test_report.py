@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 import yaml
-from tests import damage, live
 from tests.conftest import Allot
 from tests.controlplane.processes import eventually
-from tests.faults import Answer, Request, Server, listed, serving, stays
-from tests.killed import Run, kill_everywhere, killed_at
 from tests.observed.test_instances import CRASHED, RUNS
-from tests.published import git
+from tests.support import damage, live
+from tests.support.faults import Answer, Request, Server, listed, serving, stays
+from tests.support.killed import Run, kill_everywhere, killed_at
+from tests.support.published import git
 
 from allotment.adapters.git.repository import Repository
 from allotment.observed.status import parse_tenant_status

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.cli.test_doctor import lines
 from tests.conftest import Allot, edit
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 from allotment.branches.retention_ref import RETAINED
 from allotment.services.publish.release_builder import ReleaseBuilder

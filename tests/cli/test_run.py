@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Allot, edit
 from tests.controlplane.processes import eventually
-from tests.published import Place, Running, git
+from tests.support.published import Place, Running, git
 
 from allotment.adapters.http_server import Throttle
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import edit
 from tests.portal.sample_site import create_place
-from tests.published import Place, Running
+from tests.support.published import Place, Running
 
 
 class RunningPortal(Running):

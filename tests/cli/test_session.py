@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.cli.test_init import COMMIT, URL
-from tests.published import git
-from tests.terminal import Session
+from tests.support.published import git
+from tests.support.terminal import Session
 
 INSTANCE = """\
 # yaml-language-server: $schema=../../../schemas/GPUInstance.schema.json

@@ -7,7 +7,7 @@ import json
 import click
 import pytest
 from tests.conftest import Allot
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 from allotment.cli.change_options import ChangeOptions, run_change
 from allotment.cli.set import command

@@ -10,7 +10,7 @@ import pytest
 from tests.adapters.git.malformed import entry, replaced, write, write_commit
 from tests.cli.test_publish import GROUPS, brake, put_back, remove
 from tests.conftest import edit
-from tests.published import Place, Running, git
+from tests.support.published import Place, Running, git
 
 from allotment.branches import rendered_branches
 from allotment.branches.rendered_branches import SOURCE_REF

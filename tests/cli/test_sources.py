@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Begin, edit
-from tests.published import STORAGE, Place, git
+from tests.support.published import STORAGE, Place, git
 
 from allotment.lifecycle.published_manifests import read_declared_blob, read_job_names, waits_for_job
 from allotment.manifests.yaml_text import load

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from tests.conftest import DAY, Allot
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 NAME = ("spec", "add", "l4-two")
 GPU = ("--gpu", "nvidia-l4", "--gpu-memory", "24Gi")

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from tests.cli.test_exec import kubeconfig_of
 from tests.conftest import Allot
-from tests.faults import serving
+from tests.support.faults import serving
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import shlex
 import pytest
 from tests.cli.test_catalog import report
 from tests.conftest import Allot, Result, checked, edit
-from tests.published import Place, git
-from tests.terminal import ALLOT, run_in_terminal
+from tests.support.published import Place, git
+from tests.support.terminal import ALLOT, run_in_terminal
 
 from allotment.observed.status import ClusterStatus, ColdStart, Stock
 

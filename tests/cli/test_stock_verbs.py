@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Allot
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 ADD = ("stock", "add", "eu-1/whole-uni", "--spec", "l4-whole")
 

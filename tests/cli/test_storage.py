@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests import live
 from tests.conftest import Allot, edit
-from tests.faults import Request, Server, listed, serving
+from tests.support import live
+from tests.support.faults import Request, Server, listed, serving
 
 STORAGE = "tenants/studio-kite/storages/outputs.yaml"
 REMOTE = "studio-kite/outputs:/"

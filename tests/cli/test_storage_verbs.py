@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.cli.test_recover import recover, seen
 from tests.conftest import Allot, Result
-from tests.published import Place, git
-from tests.terminal import answer_questions, start_dialogue
+from tests.support.published import Place, git
+from tests.support.terminal import answer_questions, start_dialogue
 
 FOLDER = "tenants/solo-ada/storages"
 HEAD = """\

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import PROJECT, Allot
-from tests.published import Place, git
-from tests.terminal import answer_questions, start_dialogue
+from tests.support.published import Place, git
+from tests.support.terminal import answer_questions, start_dialogue
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFP1kA1AvVfe6sGGzZeQAz0PBvkJqIBufObnF6t8fVAp"
 ADA_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP3uQw1AvVfe6sGGzZeQAz0PBvkJqIBufObnF6t8fVAp"

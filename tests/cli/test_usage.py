@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from tests import live
 from tests.cli.test_signed import new_key
 from tests.conftest import Allot, Result, checked, edit
 from tests.observed.test_stocks import placeholder
-from tests.published import Place, git
-from tests.reported import BRANCH, OURS, Bed
 from tests.services.reporter.test_reporter import numbered
+from tests.support import live
+from tests.support.published import Place, git
+from tests.support.reported import BRANCH, OURS, Bed
 
 DAY = "--from", "2026-11-21", "--to", "2026-11-22"
 

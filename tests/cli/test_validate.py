@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import DAY, Allot, checked, copy, edit, errors, own
-from tests.published import git
-from tests.terminal import ALLOT, run_in_terminal
+from tests.support.published import git
+from tests.support.terminal import ALLOT, run_in_terminal
 
 from allotment.reports.rule_pages import rule_pages
 

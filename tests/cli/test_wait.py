@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.cli.test_declared_to_running import WEBUI, now, running
 from tests.conftest import Allot, Result, checked, edit
-from tests.published import Place, git
-from tests.terminal import ALLOT, run_in_terminal
+from tests.support.published import Place, git
+from tests.support.terminal import ALLOT, run_in_terminal
 
 from allotment.adapters.git.remote import Remote
 from allotment.observed.status import Instance, Storage, TenantStatus

@@ -1,4 +1,4 @@
-"""No value in any field of any kind makes the program crash, or costs more than a file may. `tests/fuzz.py` makes the values."""
+"""No value in any field of any kind makes the program crash, or costs more than a file may. `tests/support/fuzz.py` makes the values."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from tests import fuzz
 from tests.conftest import PROJECT
-from tests.published import Place, git
+from tests.support import fuzz
+from tests.support.published import Place, git
 
 from allotment.declared.kinds import KINDS
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.diagnosis.healthy import Bed, offers_of
-from tests.faults import Request, api_of, serving
+from tests.support.faults import Request, api_of, serving
 
 from allotment.adapters.cluster import snapshot_reader
 from allotment.diagnosis import api_types, apis, cluster_snapshot, diagnose_cluster

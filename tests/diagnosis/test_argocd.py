@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.conftest import Allot
-from tests.ways_of_sharing import declare_all
+from tests.support.ways_of_sharing import declare_all
 
 from allotment.diagnosis.argocd import RENDERED_KINDS
 from allotment.manifests.yaml_text import load

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.conftest import PROJECT, ROOTS, edit
 from tests.diagnosis.healthy import Bed, Change, is_true, offers_of
-from tests.ways_of_sharing import declare_all
+from tests.support.ways_of_sharing import declare_all
 
 from allotment.diagnosis import cluster_snapshot
 from allotment.diagnosis.nodes import pod_request

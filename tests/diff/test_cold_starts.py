@@ -9,8 +9,8 @@ import pytest
 from tests.cli.test_catalog import report
 from tests.cli.test_signed import new_key
 from tests.conftest import DAY, Allot, Result, checked, edit
-from tests.published import Place, git
-from tests.pulled import Pull
+from tests.support.published import Place, git
+from tests.support.pulled import Pull
 
 from allotment.observed.status import ClusterStatus, ColdStart
 

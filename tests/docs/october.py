@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.published import git
+from tests.support.published import git
 
 from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.repository import Repository

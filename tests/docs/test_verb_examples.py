@@ -8,7 +8,7 @@ import shlex
 import click
 import pytest
 from tests.conftest import PROJECT, Allot
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 from allotment.cli.main import allot as program
 

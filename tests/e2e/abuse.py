@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from allotment.manifests.names import rendered_branch
-from tests import damage
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
 from tests.e2e.test_publish import deployment
-from tests.published import INSTANCE, git
+from tests.support import damage
+from tests.support.published import INSTANCE, git
 
 Attack = Callable[[Cloud, Random], AbstractContextManager[bool]]
 Harm = Iterator[bool]

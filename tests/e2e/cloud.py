@@ -27,7 +27,7 @@ from tests.controlplane.gitea import ORGANISATION, Gitea
 from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.pulls import add_platform_team, name_people
-from tests.published import Running, git
+from tests.support.published import Running, git
 
 REPOSITORY = f"{ORGANISATION}/cloud"
 EVENTS = ["push", "pull_request", "pull_request_sync", "pull_request_review_approved"]

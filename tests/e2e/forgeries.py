@@ -16,7 +16,7 @@ from tests.e2e.cloud import Cloud
 from tests.e2e.test_edits import SECONDS, add_by_hand, open_policy, read_edit_conditions
 from tests.e2e.test_publish import deployment, missing, sync_messages
 from tests.e2e.test_report import BRANCH, OURS, instance, status
-from tests.published import git
+from tests.support.published import git
 
 BINDING = """\
 apiVersion: rbac.authorization.k8s.io/v1

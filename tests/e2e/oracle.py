@@ -20,7 +20,7 @@ from tests.controlplane import rendered
 from tests.controlplane.argocd import ARGO, NAMESPACE
 from tests.controlplane.client import Client, Object
 from tests.controlplane.processes import eventually
-from tests.published import files_of, git
+from tests.support.published import files_of, git
 
 if TYPE_CHECKING:
     from tests.e2e.cloud import Cloud

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.controlplane.gitea import ADMIN, BOT, ORGANISATION, Gitea
 from tests.controlplane.processes import eventually
-from tests.published import git
+from tests.support.published import git
 
 TEAM = "platform"
 

@@ -22,7 +22,7 @@ from tests.e2e.cloud import Cloud
 from tests.e2e.conftest import a_cloud
 from tests.e2e.test_publish import deployment
 from tests.e2e.test_report import BRANCH, OURS, instance
-from tests.published import INSTANCE, git
+from tests.support.published import INSTANCE, git
 
 pytestmark = pytest.mark.e2e
 

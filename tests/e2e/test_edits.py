@@ -17,8 +17,8 @@ from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
 from tests.e2e.test_report import TENANT, instance, status, until
-from tests.published import git
-from tests.secret_store import CLUSTER, PLATFORM_PULL, PULL_REFERENCE, declare_image_pull, declare_restart
+from tests.support.published import git
+from tests.support.secret_store import CLUSTER, PLATFORM_PULL, PULL_REFERENCE, declare_image_pull, declare_restart
 
 pytestmark = pytest.mark.e2e
 

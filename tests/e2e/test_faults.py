@@ -28,7 +28,7 @@ from tests.e2e.conftest import a_cloud
 from tests.e2e.test_publish import missing
 from tests.e2e.test_report import MOUNT, instance, status, storage, until
 from tests.e2e.test_storage import ready
-from tests.published import INSTANCE, STORAGE, git
+from tests.support.published import INSTANCE, STORAGE, git
 
 pytestmark = pytest.mark.e2e
 

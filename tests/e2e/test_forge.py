@@ -18,7 +18,7 @@ from tests.adapters.forge.contract import CONTRACT
 from tests.controlplane.gitea import ADMIN, BOT, ORGANISATION, Gitea
 from tests.controlplane.processes import eventually
 from tests.e2e.pulls import TEAM, add_platform_team
-from tests.published import git
+from tests.support.published import git
 
 pytestmark = pytest.mark.e2e
 REPOSITORY = f"{ORGANISATION}/contract"

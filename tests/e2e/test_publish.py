@@ -14,7 +14,7 @@ from tests.controlplane.argocd import ARGO, NAMESPACE
 from tests.controlplane.client import Client, Object
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
-from tests.published import INSTANCE, STORAGE, git
+from tests.support.published import INSTANCE, STORAGE, git
 
 pytestmark = pytest.mark.e2e
 

@@ -32,7 +32,7 @@ from tests.controlplane.client import Object
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import REPOSITORY, Cloud
 from tests.e2e.portal import File, declare_empty_tenant, run_portal, use_portal
-from tests.published import INSTANCE, STORAGE, git
+from tests.support.published import INSTANCE, STORAGE, git
 
 pytestmark = pytest.mark.e2e
 

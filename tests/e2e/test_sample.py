@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from allotment.manifests.names import ARGO_NAMESPACE, STOCK_NAMESPACE
-from tests import largest
 from tests.conftest import PROJECT, ROOTS
 from tests.controlplane import rendered
 from tests.controlplane.client import Client, Object, refusal
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.processes import eventually
 from tests.e2e.conftest import Render
+from tests.support import largest
 
 pytestmark = pytest.mark.e2e
 

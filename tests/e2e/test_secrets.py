@@ -16,7 +16,7 @@ from tests.controlplane.client import Object, refusal
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.processes import eventually
 from tests.e2e.conftest import Render
-from tests.secret_store import declare_image_pull
+from tests.support.secret_store import declare_image_pull
 
 pytestmark = pytest.mark.e2e
 SPACE, OTHER = names.namespace("studio-kite"), names.namespace("film-house")

@@ -21,7 +21,7 @@ from tests.controlplane.client import Client, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.processes import eventually
 from tests.e2e.conftest import Render
-from tests.ways_of_sharing import INSTANCES, TENANT, declare_all
+from tests.support.ways_of_sharing import INSTANCES, TENANT, declare_all
 
 pytestmark = pytest.mark.e2e
 POOLS = ("l4-mps", "l4-dra", "a100-dra")

@@ -17,7 +17,7 @@ from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.cloud import IDENTITY, Cloud
 from tests.e2e.test_report import MOUNT, TENANT, allot, instance, pods, status, storage, until
-from tests.published import EMPTY_STORAGE, INSTANCE, STORAGE, git
+from tests.support.published import EMPTY_STORAGE, INSTANCE, STORAGE, git
 
 pytestmark = pytest.mark.e2e
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.conftest import PROJECT
 from tests.manifests.test_layout import sample_tree
-from tests.published import of_another_version, with_own_programs
+from tests.support.published import of_another_version, with_own_programs
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.declared.kinds.node_pool import NodePool

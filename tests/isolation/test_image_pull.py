@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.conftest import DAY, copy_sample
 from tests.isolation.test_secret_policy import ADMISSION, WEBUI, Bed
-from tests.secret_store import NAMESPACE, PULL_RENDERED, declare_all, declare_image_pull
+from tests.support.secret_store import NAMESPACE, PULL_RENDERED, declare_all, declare_image_pull
 
 from allotment.isolation.gate import IsolationGate
 from allotment.isolation.patterns import AnyOf

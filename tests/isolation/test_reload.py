@@ -8,7 +8,7 @@ import sys
 import pytest
 from tests.conftest import DAY, copy_sample
 from tests.isolation.test_secret_policy import WEBUI, Bed
-from tests.secret_store import declare_all, declare_restart
+from tests.support.secret_store import declare_all, declare_restart
 
 from allotment.problems import IsolationBroken
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import DAY, copy_sample
-from tests.secret_store import CLUSTER, RENDERED, declare_all
+from tests.support.secret_store import CLUSTER, RENDERED, declare_all
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.declared.layout import Scope

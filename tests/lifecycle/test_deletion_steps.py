@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.published import with_own_programs
+from tests.support.published import with_own_programs
 
 from allotment.lifecycle.deletion_steps import NAMESPACE, ClusterObservation, Removal, next_removal_step
 from allotment.manifests.yaml_text import load

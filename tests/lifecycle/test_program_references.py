@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.published import of_another_version, with_own_programs
+from tests.support.published import of_another_version, with_own_programs
 
 from allotment.lifecycle.program_references import check_programs
 from allotment.manifests.tenant import programs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.published import with_own_programs
+from tests.support.published import with_own_programs
 
 from allotment.lifecycle.published_manifests import (
     has_kept_jobs,

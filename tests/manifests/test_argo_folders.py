@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.published import git
+from tests.support.published import git
 
 from allotment.declared.inventory import compute_blob_id
 from allotment.manifests import argo_folders

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from tests import largest
 from tests.conftest import DAY, PROJECT, ROOTS, Allot
 from tests.manifests.test_layout import misfits
+from tests.support import largest
 
 from allotment.manifests.yaml_text import load
 

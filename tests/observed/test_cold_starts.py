@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import live
 from tests.observed.test_instances import UNSCHEDULABLE, look, started
+from tests.support import live
 
 from allotment.diff.cold_starts import ColdStartTime
 from allotment.observed.cold_starts import find_cold_starts, select_newest, summarize_cold_starts

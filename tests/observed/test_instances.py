@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests import live
+from tests.support import live
 
 from allotment.observed.objects import Pod
 from allotment.observed.status import Instance, TenantStatus

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests import live
 from tests.observed.test_instances import CRASHED, RUNS, STOPPED
+from tests.support import live
 
 from allotment.observed.orphans import STOPPED_DEPLOYMENT, PublishedObjects, find_orphans
 from allotment.observed.status import (

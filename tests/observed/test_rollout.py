@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests import live
 from tests.observed.test_instances import CRASHED, RUNS
 from tests.observed.test_orphans import (
     ARGOCD,
@@ -19,6 +18,7 @@ from tests.observed.test_orphans import (
     look,
     published,
 )
+from tests.support import live
 
 from allotment.observed.retention import RetainedTenant, RetentionReason
 from allotment.observed.rollout import BlobVersions, ResourceRef, RolloutStage, derive_stage

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tests.portal.sample_site import NOW
-from tests.published import Place
+from tests.support.published import Place
 
 from allotment.billing.batch_totals import BatchSummary, summarize_batch
 from allotment.declared.inventory import Catalog

@@ -10,7 +10,7 @@ from unittest import mock
 
 import yaml
 from tests.conftest import copy_sample
-from tests.published import Place
+from tests.support.published import Place
 
 from allotment.adapters.page_folder import PageFolder
 from allotment.branches.status_branches import CAPACITY, usage_path

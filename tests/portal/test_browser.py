@@ -19,7 +19,7 @@ from playwright.sync_api import Browser
 from tests.conftest import DAY, Allot, edit
 from tests.portal.browser import BROWSER, Visit, launch, serve, wait_for_form
 from tests.portal.sample_site import build, create_place, report_all
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 from allotment.declared import documents
 from allotment.declared.kinds.members import MAX_USERS

@@ -9,7 +9,7 @@ import pytest
 from tests.portal.page_text import find_links, index_pages, read_text
 from tests.portal.sample_areas import Sample, read_sample
 from tests.portal.sample_site import create_place
-from tests.published import Place
+from tests.support.published import Place
 
 from allotment.portal.page_renderer import Page
 from allotment.portal.provider_area import CapacityNow, NodePoolTimes, NodeTime, ProviderArea

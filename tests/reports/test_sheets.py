@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console, Group
 from rich.text import Text
-from tests.terminal import run_in_terminal
+from tests.support.terminal import run_in_terminal
 
 from allotment.reports.sheets import Sheet, sanitize_sentence, sanitize_value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.conftest import DAY, Allot
-from tests.ways_of_sharing import declare_all
+from tests.support.ways_of_sharing import declare_all
 
 
 def test_mps_is_a_warning(sample: Path, allot: Allot) -> None:

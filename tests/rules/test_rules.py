@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import DAY, Allot, copy, edit, errors
-from tests.ways_of_sharing import declare_all
+from tests.support.ways_of_sharing import declare_all
 
 Change = Callable[[Path], None]
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from tests.conftest import DAY, Allot, edit, errors
-from tests.secret_store import (
+from tests.support.secret_store import (
     CLUSTER,
     DECLARED,
     ENV,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 import pytest
-from tests.published import EMPTY_STORAGE
+from tests.support.published import EMPTY_STORAGE
 
 from allotment.declared.inventory import Catalog, DeclarationFile, Scope, ScopeDeclarations
 from allotment.declared.kinds.gpu_storage import GPUStorage

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from kubernetes.client import Configuration
-from tests.faults import Answer, Request, api_of, fails, serving
+from tests.support.faults import Answer, Request, api_of, fails, serving
 
 from allotment.adapters.cluster import api as module
 from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable

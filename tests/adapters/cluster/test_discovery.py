@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.controlplane import secure
-from tests.faults import Answer, Request, Server, fails, serving
+from tests.support.faults import Answer, Request, Server, fails, serving
 
 from allotment.adapters.cluster import discovery
 from allotment.adapters.cluster.api import parse_http_date

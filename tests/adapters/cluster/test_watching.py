@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests import live
 from tests.controlplane.processes import eventually
-from tests.faults import (
+from tests.support import live
+from tests.support.faults import (
     Answer,
     Request,
     Server,

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests import damage
 from tests.adapters.git.conftest import git, new_repository
 from tests.conftest import Allot
+from tests.support import damage
 
 from allotment.adapters.git import clone as clones
 from allotment.adapters.git.clone import CLONE_MARKER, Clone

@@ -6,7 +6,7 @@ import datetime
 from pathlib import Path
 
 import pytest
-from tests.published import git
+from tests.support.published import git
 
 from allotment.adapters.git.history import MAX_TIME, CommitRecord, is_on_first_parents, list_first_parents
 from allotment.adapters.git.repository import Repository

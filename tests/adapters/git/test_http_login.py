@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.published import git
+from tests.support.published import git
 
 from allotment.adapters.git.http_login import HttpLogin
 from allotment.adapters.git.remote import Remote

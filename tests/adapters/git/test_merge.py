@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.published import git
+from tests.support.published import git
 
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.merge import (

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.adapters.git.conftest import SAID, git, new_repository
 from tests.adapters.git.silent import silent_server
-from tests.killed import kill_when, killed_at
+from tests.support.killed import kill_when, killed_at
 
 from allotment.adapters.git.commits import write_commit
 from allotment.adapters.git.remote import Remote, RemoteLocked, RemoteTimeout

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.published import git
+from tests.support.published import git
 
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.object_reader import LimitExceeded

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests import live
 from tests.conftest import Allot, Result, checked, edit
 from tests.observed.test_instances import RUNS
-from tests.published import Place, git
-from tests.reported import Bed
+from tests.support import live
+from tests.support.published import Place, git
+from tests.support.reported import Bed
 
 from allotment.declared.inventory import compute_blob_id
 

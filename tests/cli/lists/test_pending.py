@@ -7,7 +7,7 @@ from tests.adapters.forge.server import REPOSITORY, TOKEN, GitHubWorld
 from tests.adapters.git.malformed import write_commit
 from tests.cli.test_comment import AUTHOR, WEBUI, Desk, desk, on_each_forge
 from tests.conftest import Allot, Result, checked, edit
-from tests.published import EMPTY_STORAGE, INSTANCE, git
+from tests.support.published import EMPTY_STORAGE, INSTANCE, git
 
 from allotment.adapters import forge
 from allotment.adapters.forge.forge import Token

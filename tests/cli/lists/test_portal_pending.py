@@ -11,7 +11,7 @@ from tests.adapters.forge.server import REPOSITORY, TOKEN
 from tests.cli.lists.test_pending import find_urls, propose_new
 from tests.cli.test_comment import Desk, desk, on_each_forge
 from tests.conftest import Allot, Result
-from tests.published import INSTANCE, git
+from tests.support.published import INSTANCE, git
 
 from allotment.adapters import forge
 from allotment.adapters.forge.forge import CommitStatus, Token

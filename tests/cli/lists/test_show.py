@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from tests.conftest import Allot, Result, checked
-from tests.published import Place
+from tests.support.published import Place
 
 
 @pytest.fixture

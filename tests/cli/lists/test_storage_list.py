@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 from tests.conftest import Allot, Result, checked
-from tests.published import Place
+from tests.support.published import Place
 
 HEADS = "STORAGE CLUSTER SPEC SIZE STATE PREPARATION MOUNTED BY AGE EUR/HOUR"
 

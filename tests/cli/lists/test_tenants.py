@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.conftest import Allot, Result, checked
-from tests.published import Place
+from tests.support.published import Place
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import Node
 from tests.controlplane.processes import eventually
 from tests.e2e.people import Person, logged_in
-from tests.published import git
+from tests.support.published import git
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 ADMIN, MEMBER, VIEWER, NEIGHBOUR = "00u1mio", "kite-designers", "kite-clients", "00u1ada"

@@ -21,7 +21,7 @@ from tests.controlplane.client import Client
 from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import GitRemote, Node
 from tests.e2e.node import pods
-from tests.published import git
+from tests.support.published import git
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 GPU = "nvidia.com/gpu"

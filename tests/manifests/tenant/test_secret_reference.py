@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.conftest import DAY, Allot, edit
 from tests.manifests.test_layout import misfits
-from tests.secret_store import (
+from tests.support.secret_store import (
     CLUSTER,
     INSTANCE,
     NAMESPACE,

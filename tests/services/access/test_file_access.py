@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import edit
-from tests.faults import Request, Server, serving
+from tests.support.faults import Request, Server, serving
 
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.file_server import TransferError

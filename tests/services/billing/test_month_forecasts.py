@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Allot
-from tests.published import git
-from tests.pulled import Pull
-from tests.usage_branch import write_usage
+from tests.support.published import git
+from tests.support.pulled import Pull
+from tests.support.usage_branch import write_usage
 
 from allotment.adapters.git.remote import tracking_ref
 from allotment.diff.change_plan import ChangePlan

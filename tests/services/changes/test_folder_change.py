@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.published import Place
+from tests.support.published import Place
 
 from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused

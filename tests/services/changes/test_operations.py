@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.adapters.forge.server import TOKEN, GitHubWorld
 from tests.conftest import edit
-from tests.killed import kill_when, killed_at
-from tests.published import Place, git
+from tests.support.killed import kill_when, killed_at
+from tests.support.published import Place, git
 
 ID = "deploy-2026.11_a"
 PROCESSES = 10

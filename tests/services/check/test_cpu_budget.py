@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.conftest import edit
-from tests.published import Place
+from tests.support.published import Place
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.declared import reading

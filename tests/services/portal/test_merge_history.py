@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.published import git
+from tests.support.published import git
 
 from allotment.adapters.git.repository import Repository
 from allotment.portal.change_history import Merge

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import DAY, Allot, edit
 from tests.portal.sample_site import BUILD_TENANT_PAGES, NOW, TROUBLES, create_place, fail_on, report_all
-from tests.published import Place
+from tests.support.published import Place
 
 from allotment.adapters.page_folder import PageFolder
 from allotment.observed.status import UsageInterval

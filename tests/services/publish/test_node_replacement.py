@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import PROJECT, edit
-from tests.published import Place
 from tests.services.publish.written import before, checked
+from tests.support.published import Place
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.manifests.tenant import disruption

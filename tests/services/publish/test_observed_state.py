@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.published import OBSERVED, Place
+from tests.support.published import OBSERVED, Place
 
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository

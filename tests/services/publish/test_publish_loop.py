@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-from tests import damage
 from tests.cli.test_gating import replicas, seen, waiting
 from tests.conftest import DAY, edit
-from tests.published import Place, git
 from tests.services.pull_requests.test_comment_loop import RecordedLog
+from tests.support import damage
+from tests.support.published import Place, git
 
 from allotment.adapters.git import clone
 from allotment.adapters.git.clone import Clone

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 from tests.conftest import DAY
-from tests.published import Place
+from tests.support.published import Place
 
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.git.remote import Remote

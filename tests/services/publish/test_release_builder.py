@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from tests.conftest import copy, edit
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 from allotment.adapters.file_cache import FileCache
 from allotment.adapters.git.remote import Remote

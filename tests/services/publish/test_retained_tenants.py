@@ -14,8 +14,8 @@ import pytest
 from tests.adapters.git.malformed import write
 from tests.cli.test_signed import declare, new_key
 from tests.conftest import edit
-from tests.published import Place, git
 from tests.services.publish.test_tenant_error import BREAKS
+from tests.support.published import Place, git
 
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository

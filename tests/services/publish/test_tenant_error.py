@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Allot, edit
-from tests.published import Place
+from tests.support.published import Place
 
 from allotment import rules
 from allotment.manifests import layout

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.conftest import edit
-from tests.published import of_another_version, with_own_programs
 from tests.services.publish.written import before, checked, of_files
+from tests.support.published import of_another_version, with_own_programs
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.lifecycle.volume_transitions import StorageUsers

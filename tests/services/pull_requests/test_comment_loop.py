@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-from tests import damage
 from tests.adapters.forge.server import TOKEN, Answer, GitHubWorld
 from tests.adapters.git.malformed import write
 from tests.cli.test_comment import WEBUI, Desk
 from tests.cli.test_publish import GROUPS, brake
 from tests.conftest import Allot, edit
-from tests.published import Place, git
-from tests.pulled import plan_here
+from tests.support import damage
+from tests.support.published import Place, git
+from tests.support.pulled import plan_here
 
 from allotment.adapters.forge.forge import ForgeUnreachable, PullRequest, Token
 from allotment.adapters.git import quarantine

@@ -11,8 +11,8 @@ import pytest
 from tests.adapters.forge.server import GitHubWorld
 from tests.cli.test_comment import Desk
 from tests.conftest import Allot
-from tests.published import Place, git
 from tests.services.pull_requests.test_comment_loop import Bed
+from tests.support.published import Place, git
 
 from allotment.services.pull_requests import plan_sandbox
 from allotment.services.pull_requests.plan_sandbox import (

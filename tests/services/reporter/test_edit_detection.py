@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import live
 from tests.observed.test_drift import live as applied
-from tests.reported import CLUSTER, Bed
+from tests.support import live
+from tests.support.reported import CLUSTER, Bed
 
 from allotment.adapters.backoff import NO_BACKOFF
 from allotment.adapters.git.repository import Repository

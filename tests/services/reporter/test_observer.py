@@ -6,9 +6,9 @@ import gc
 import tracemalloc
 from pathlib import Path
 
-from tests import live
-from tests.published import git
-from tests.reported import Bed
+from tests.support import live
+from tests.support.published import git
+from tests.support.reported import Bed
 
 DAY = 24 * 60
 BOUNDED = 600_000  # bytes: the writer's memory of texts fills up; pods that stayed would take 1 MB

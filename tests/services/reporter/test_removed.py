@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests import live
 from tests.conftest import PROJECT
 from tests.observed.test_instances import RUNS
-from tests.published import git
-from tests.reported import BRANCH, CLUSTER, Bed
+from tests.support import live
+from tests.support.published import git
+from tests.support.reported import BRANCH, CLUSTER, Bed
 
 from allotment.adapters.backoff import NO_BACKOFF
 from allotment.adapters.git.remote import Remote

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 import yaml
-from tests import damage, live
 from tests.adapters.git.malformed import write
 from tests.observed.test_cold_starts import PENDING, build_started_pod
 from tests.observed.test_instances import CRASHED, RUNS, STOPPED
 from tests.observed.test_stocks import placeholder
-from tests.published import git
-from tests.reported import BRANCH, OURS, PATH, Bed
+from tests.support import damage, live
+from tests.support.published import git
+from tests.support.reported import BRANCH, OURS, PATH, Bed
 
 from allotment.adapters.backoff import NO_BACKOFF, Backoff
 from allotment.adapters.git.commits import CommitMessage, write_commit

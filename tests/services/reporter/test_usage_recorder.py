@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import live
 from tests.observed.test_stocks import placeholder
-from tests.published import git
-from tests.reported import BRANCH, OURS, Bed
 from tests.services.reporter.test_reporter import capacity, ended_usage, gaps, numbered
+from tests.support import live
+from tests.support.published import git
+from tests.support.reported import BRANCH, OURS, Bed
 
 from allotment.adapters.backoff import NO_BACKOFF
 from allotment.adapters.git.commits import CommitMessage, write_commit

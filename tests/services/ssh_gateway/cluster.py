@@ -12,9 +12,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import websocket
-from tests import live
-from tests.faults import Request, listed
-from tests.websocket_server import ServerSocket
+from tests.support import live
+from tests.support.faults import Request, listed
+from tests.support.websocket_server import ServerSocket
 
 SPACE = "/api/v1/namespaces/t-solo-ada"
 CONFIG_MAP = f"{SPACE}/configmaps/allot-ssh"

@@ -24,7 +24,7 @@ from tests.e2e.cloud import REPOSITORY, Cloud
 from tests.e2e.pulls import Person
 from tests.e2e.test_faults import brought_back
 from tests.e2e.test_report import BRANCH, OURS, until
-from tests.published import git
+from tests.support.published import git
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 ADA, SPACE = "solo-ada", "t-solo-ada"

@@ -24,7 +24,7 @@ from tests.e2e.node.pods import processes_of
 from tests.e2e.test_report import storage
 from tests.e2e.test_storage import SNAPSHOT
 from tests.programs.volumes import content, files
-from tests.published import EMPTY_STORAGE
+from tests.support.published import EMPTY_STORAGE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 FETCHER = f"registry.example/tools/fetcher:1@sha256:{'f' * 64}"

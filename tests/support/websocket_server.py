@@ -10,7 +10,7 @@ from typing import Any
 from websocket import ABNF
 from websocket._abnf import frame_buffer
 
-from tests.faults import Request
+from tests.support.faults import Request
 
 _SUFFIX = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, 1.3
 

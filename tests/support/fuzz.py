@@ -1,4 +1,4 @@
-"""Declarations with wrong values in every field: `python -m tests.fuzz SECONDS [SEED]` tries random ones and prints the bad."""
+"""Declarations with wrong values in every field: `python -m tests.support.fuzz SECONDS [SEED]` tries random ones and prints the bad."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from allotment.manifests.yaml_text import dump
 from allotment.observed.status import TenantStatus, parse_tenant_status
 from allotment.services.reporter.observer import ClusterSession
 from allotment.services.reporter.reporter import Reporter, ReportTarget
-from tests import live
-from tests.published import git
+from tests.support import live
+from tests.support.published import git
 
 CLUSTER = "eu-1"
 OURS, BRANCH = f"refs/allotment/status/{CLUSTER}", f"refs/heads/status/{CLUSTER}"

@@ -14,7 +14,7 @@ import pytest
 from allotment.services.pull_requests import plan_sandbox
 from allotment.services.pull_requests.plan_sandbox import PlanBudget, PlanReply, PlanRequest
 from tests.conftest import DAY, Allot, Result, checked, copy, edit
-from tests.published import git
+from tests.support.published import git
 
 AUTHOR = ("-c", "user.name=Eve", "-c", "user.email=eve@northlight.example")
 TEAM = "@northlight-example/platform=pat"

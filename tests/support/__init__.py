@@ -1,0 +1,1 @@
+"""Helpers that tests of several modules share: one module per concept, without tests."""
