@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.billing.test_invoices import PRICES, used
 from tests.billing.uses import HOUR
+from tests.support.priced_uses import PRICES, used
 
 from allotment.billing.cost_forecast import CostStep, compute_cost_ahead, compute_cost_so_far
 from allotment.billing.periods import month_period, parse_moment

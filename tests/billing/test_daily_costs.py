@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.billing.test_invoices import BERLIN, OCTOBER, PRICES, used
+from tests.support.monthly_bills import bill
+from tests.support.priced_uses import OCTOBER, used
 
 from allotment.billing.daily_costs import sum_daily_costs, sum_gpu_hours
-from allotment.billing.invoices import InvoiceLine, compute_invoice
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.prices import round_money
 from allotment.billing.recorded_use import Use
-from allotment.billing.usage_totals import clip_uses
 from allotment.declared.values import GIBI
-
-GPUS: Mapping[str, Fraction] = {"l4-quarter": Fraction(1, 4)}
-
-
-def bill(*uses: Use, bills_unknown: bool = False, adjustments: Iterable[InvoiceLine] = ()) -> MonthlyBill:
-    """Return the bill of October."""
-    invoice = compute_invoice("kite", clip_uses(uses, OCTOBER), PRICES, None, bills_unknown=bills_unknown)
-    result = MonthlyBill(
-        month="2026-10",
-        provider="Northlight",
-        period=OCTOBER,
-        zone=BERLIN,
-        currency="EUR",
-        bills_unknown=bills_unknown,
-        commit="c0ffee",
-        clusters=(),
-        invoices=(invoice,),
-        gpus_by_spec=GPUS,
-    )
-    return result.with_adjustments({"kite": list(adjustments)})
 
 
 def days(result: MonthlyBill) -> dict[str, dict[str, str]]:

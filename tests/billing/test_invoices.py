@@ -5,34 +5,19 @@ from __future__ import annotations
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.billing.uses import HOUR, stored, unit
-from tests.capacity.test_units import OFFERS
+from tests.support.priced_uses import BERLIN, NOVEMBER, OCTOBER, PRICES, at, used
 
 from allotment.billing.invoices import Invoice, compute_invoice
-from allotment.billing.periods import Period, month_period, parse_moment
-from allotment.billing.prices import PriceList, compute_amount, round_money
+from allotment.billing.periods import Period, month_period
+from allotment.billing.prices import compute_amount, round_money
 from allotment.billing.recorded_use import Use
 from allotment.billing.usage_totals import clip_uses
 from allotment.declared.values import GIBI
-
-BERLIN = ZoneInfo("Europe/Berlin")
-PRICES = PriceList(OFFERS, BERLIN)
-OCTOBER, NOVEMBER = month_period("2026-10", BERLIN), month_period("2026-11", BERLIN)
-
-
-def at(text: str) -> int:
-    return parse_moment(f"{text}:00Z")
-
-
-def used(start: str, end: str, **more: Any) -> Use:
-    """Return a use of a unit between two times in UTC."""
-    values = {"offer": "l4-quarter", "start": at(start), "certain_end": at(end), "end": at(end)}
-    return unit(0, 0)._replace(**values | more)
 
 
 def invoice(*uses: Use, period: Period = NOVEMBER, **more: Any) -> Invoice:

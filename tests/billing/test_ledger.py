@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.billing.test_adjustments import closed, use
+from tests.support.closed_months import closed, use
 
 from allotment.billing.ledger import CLOSING, InvalidLedger, dump_month, parse_month
 

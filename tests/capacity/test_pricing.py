@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal
 
-from tests.capacity.test_units import OFFERS, SPECS
 from tests.conftest import PROJECT
+from tests.support.sample_catalog import OFFERS, SPECS
 
 from allotment.capacity.pricing import format_money, monthly_costs, price_on
 from allotment.declared.layout import Scope

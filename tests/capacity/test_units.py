@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -10,7 +9,8 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.conftest import PROJECT, copy_sample
+from tests.conftest import copy_sample
+from tests.support.sample_catalog import DAY, OFFERS, SPECS
 from tests.support.ways_of_sharing import declare_all
 
 from allotment.adapters.folder_source import FolderSource
@@ -25,22 +25,12 @@ from allotment.capacity.units import (
     unit_of_spec,
     units_per_node,
 )
-from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.gpu_spec import GPUSpec, GPUSpecSpec
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.declared.kinds.sharing import SpecSharing
 from allotment.declared.values import GIBI, MEBI
 from allotment.services.check.repository_check import check_repository
 
-DAY = datetime.date(2026, 11, 21)
-
-
-def catalog() -> Catalog:
-    return check_repository(FolderSource(Path(PROJECT)), DAY).catalog
-
-
-OFFERS = catalog()
-SPECS = {name: declaration.model.spec for name, declaration in OFFERS.platform.of_kind(GPUSpec).items()}
 POOLS = {
     name: declaration.model.spec
     for cluster in OFFERS.clusters.values()

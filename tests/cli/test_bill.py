@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from tests.billing.uses import unit
 from tests.conftest import Allot, Result, checked, edit
-from tests.observed.test_stocks import placeholder
-from tests.services.reporter.test_reporter import numbered
 from tests.support import live
+from tests.support.placeholders import placeholder
 from tests.support.published import Place, git
+from tests.support.recorded_usage import numbered
 from tests.support.reported import BRANCH, Bed
 
 from allotment.billing.invoices import Invoice, InvoiceLine, LineKey

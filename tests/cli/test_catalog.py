@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import DAY, Allot, Result, checked, copy, edit
-from tests.rules.test_folder_change import commit
+from tests.support.cluster_report import report
+from tests.support.folder_commit import commit
 from tests.support.published import Place, git
 from tests.support.ways_of_sharing import declare_all
 
-from allotment.observed.status import ClusterStatus, Stock, dump_status
+from allotment.observed.status import ClusterStatus, Stock
 
 
 @pytest.fixture
@@ -254,24 +255,6 @@ def test_units_that_are_ready_are_the_reporters_words(place: Place, allot: Allot
     for observed, shared, own in ((now, "3", "5"), ("2026-11-21T12:00:00Z", "-", "-")):
         report(place, ClusterStatus("eu-1", observed, stocks))
         assert (ready(), ready("--tenant", "studio-kite"), ready("--tenant", "film-house")) == (shared, own, shared)
-
-
-def report(place: Place, status: ClusterStatus) -> None:
-    """Write what a reporter would have seen of a cluster."""
-    from allotment.adapters.git.commits import CommitMessage
-    from allotment.adapters.git.remote import Remote
-    from allotment.adapters.git.repository import Repository
-    from allotment.branches.status_branches import read_status_branch
-    from allotment.declared.inventory import compute_blob_id
-
-    remote = Remote(Repository(place.root), str(place.remote))
-    branch = read_status_branch(remote.repository, remote, status.cluster).branch
-    data = {"stocks.yaml": dump_status(status)}
-    files = {path: compute_blob_id(text) for path, text in data.items()}
-    message = CommitMessage("Seen", b"reporter <reporter@northlight.example> 1 +0000")
-    commit = branch.create_commit(files, branch.compare_files(files), data, message)
-    refs = f"refs/heads/status/{status.cluster}", f"refs/allotment/status/{status.cluster}"
-    assert remote.push(dict.fromkeys(refs, commit))
 
 
 def test_it_needs_no_repository_of_git(run_catalog: Allot) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -13,6 +11,7 @@ import pytest
 import yaml
 from tests.conftest import DAY, PROJECT, Allot, checked
 from tests.support.published import Place
+from tests.support.shell_completion import completed
 from tests.support.terminal import ALLOT, run_in_terminal
 
 from allotment.cli.main import COMMANDS
@@ -147,18 +146,6 @@ def test_every_help_has_examples(name: str, allot: Allot) -> None:
 
 
 # Completion, asked for as the shells' scripts do
-
-
-def completed(words: str, root: Path, shell: str = "bash") -> list[str]:
-    environment = {
-        "PATH": os.environ["PATH"],
-        "_ALLOT_COMPLETE": f"{shell}_complete",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(words.count(" ")),
-    }
-    program = [sys.executable, "-P", "-m", "allotment"]
-    done = subprocess.run(program, cwd=root, env=environment, capture_output=True, text=True, check=True)
-    return [line.split(",")[-1] for line in done.stdout.splitlines() if line]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from tests.conftest import Allot, Result, checked, edit
-from tests.observed.test_stocks import placeholder
-from tests.services.reporter.test_reporter import numbered
+from tests.support.placeholders import placeholder
 from tests.support.published import Place, git
+from tests.support.recorded_usage import numbered
 from tests.support.reported import Bed
 
 Run = Callable[..., Result]

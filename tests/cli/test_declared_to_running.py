@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import pytest
 from tests.conftest import Allot, Result, checked, edit
 from tests.support.published import INSTANCE, Place, git
+from tests.support.running_tenant import WEBUI, now, running
 from tests.support.terminal import ALLOT, run_in_terminal
 
 from allotment.declared.inventory import compute_blob_id
-from allotment.observed.status import Instance, Snapshot, Storage, TenantStatus
+from allotment.observed.status import Instance, TenantStatus
 
-WEBUI = "tenants/solo-ada/instances/webui.yaml"
 NEVER = "the state of eu-1 is unknown: no reporter has reported it yet"
 
 
@@ -64,22 +64,6 @@ def seen(place: Place, allot: Allot) -> Seen:
 @pytest.fixture
 def out(published: Place, allot: Allot) -> Seen:
     return Seen(published, allot)
-
-
-def now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def running(place: Place, *paths: str, **more: Any) -> TenantStatus:
-    """Return the status of a tenant of which all that these paths declare is where it should be."""
-    about = dict[str, list[Any]](instances=[], storages=[], snapshots=[])
-    kinds = {"instances": Instance, "storages": Storage, "snapshots": Snapshot}
-    for path in paths:
-        _, _, kind, file = path.split("/")
-        state = "Running" if kind == "instances" else "Ready"
-        blob = compute_blob_id((place.root / path).read_bytes())
-        about[kind].append(kinds[kind](file.removesuffix(".yaml"), blob, state, "", **more))
-    return TenantStatus(paths[0].split("/")[1], "eu-1", **{kind: tuple(resources) for kind, resources in about.items()})
 
 
 def test_before_anything_is_published_or_reported(seen: Seen) -> None:

@@ -13,8 +13,9 @@ import pytest
 import yaml
 from tests.conftest import Allot, Result, checked, edit, own
 from tests.diagnosis.healthy import Bed
-from tests.observed.test_drift import live
+from tests.support.doctor_output import lines
 from tests.support.faults import Request, Server, serving
+from tests.support.live_defaults import live
 from tests.support.published import Place, git
 
 from allotment.adapters.cluster.watching import PAGE_OBJECTS
@@ -252,13 +253,6 @@ def test_a_command_that_is_wrong(words: tuple[str, ...], expected_error: str, sa
     result = allot("doctor", "--repo", sample, *words)
     assert (result.code, result.out) == (2, "")
     assert result.err.endswith(expected_error)
-
-
-def lines(allot: Allot, root: Path) -> list[str]:
-    """Return the findings about a repository, as lines."""
-    document = checked("doctor", allot("doctor", "--repo", root, "-o", "json").out)
-    assert document["cluster"] is None
-    return [f"{finding['severity']} {finding['object']}: {finding['message']}" for finding in document["findings"]]
 
 
 NO_PUBLISHER = "warning spec.publisher.publicKey: isn't declared: anyone who can push to rendered/* can change the published manifests"

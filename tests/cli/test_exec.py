@@ -17,7 +17,8 @@ import pytest
 import yaml
 from tests.conftest import Allot
 from tests.support import live
-from tests.support.faults import Request, Server, listed, serving
+from tests.support.faults import Request, listed, serving
+from tests.support.kubeconfig import kubeconfig_of
 from tests.support.websocket_server import ServerSocket
 
 PODS = "/api/v1/namespaces/t-solo-ada/pods"
@@ -61,18 +62,6 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     with serving(otherwise=cluster.answer) as server:
         cluster.kubeconfig.write_text(yaml.safe_dump(kubeconfig_of(server)), encoding="utf-8")
         yield cluster
-
-
-def kubeconfig_of(server: Server) -> dict[str, Any]:
-    """Return a kubeconfig for a server."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "eu-1",
-        "clusters": [{"name": "eu-1", "cluster": {"server": server.url}}],
-        "users": [{"name": "ada", "user": {"token": "t"}}],
-        "contexts": [{"name": "eu-1", "context": {"cluster": "eu-1", "user": "ada"}}],
-    }
 
 
 @pytest.fixture

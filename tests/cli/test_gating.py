@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import Begin, edit
+from tests.conftest import edit
 from tests.controlplane.processes import eventually
+from tests.support.gated_instance import INSTANCE, STORAGE, STORED, TENANT, replicas, seen, waiting
 from tests.support.published import Place, Running, git, with_own_programs
 
 from allotment.adapters.git.repository import Repository
@@ -22,11 +23,8 @@ from allotment.manifests.yaml_text import load
 from allotment.observed.status import Instance, Preparation, Storage, TenantStatus, dump_status
 from allotment.services.publish.observed_state import _read_observed_tenant
 
-TENANT, STORAGE, INSTANCE = "studio-kite", "model-cache", "webui"
-STORED, COMPUTED = (
-    f"tenants/{TENANT}/storage/{STORAGE}.rendered.yaml",
-    f"tenants/{TENANT}/compute/{INSTANCE}.rendered.yaml",
-)
+__all__ = ["waiting"]  # a fixture
+
 DECLARED = f"tenants/{TENANT}/storages/{STORAGE}.yaml"
 
 
@@ -41,43 +39,6 @@ LET_GO = "its last preparation is let go first"
 def stored(place: Place) -> str:
     """Return what is published of the preparation."""
     return place.tree("eu-1")[STORED].partition("\nkind: Job\n")[2]
-
-
-def seen(
-    place: Place, state: str = "Succeeded", *, uid: str = "j1", instance: str = "", reason: str = "", **other: Any
-) -> str:
-    """Report the state of the preparation that is published."""
-    objects = load(place.tree("eu-1")[STORED].encode())
-    noted = next(manifest for manifest in objects if manifest["kind"] == "Job")["metadata"]["annotations"]
-    fields = {"attempt": int(noted["allotment.dev/attempt"]), "input_hash": noted["allotment.dev/input-hash"], **other}
-    retained = bool(fields.pop("kept", False))
-    prepare = Preparation(
-        uid, fields["attempt"], fields["input_hash"], state, reason=reason, is_prune_protected=retained
-    )
-    storage = Storage(STORAGE, "b", "Ready", "", claim="c1", prepare=prepare)
-    run = (Instance(INSTANCE, "b", instance, "", nodes=("n1",)),) if instance else ()
-    return place.report("eu-1", TenantStatus(TENANT, "eu-1", storages=(storage,), instances=run))
-
-
-def replicas(place: Place) -> int:
-    deployment = load(place.tree("eu-1")[COMPUTED].encode())[0]
-    count: int = deployment["spec"]["replicas"]
-    assert (count == 0) == ("allotment.dev/waits-for" in deployment["metadata"]["annotations"])
-    return count
-
-
-@pytest.fixture
-def waiting(begin: Begin) -> Place:
-    """Return a place where one instance waits for its storage, alone."""
-
-    def make(place: Place) -> None:
-        for file in (place.root / f"tenants/{TENANT}/instances").glob("*.yaml"):
-            if STORAGE in file.read_text() and file.stem != INSTANCE:
-                file.unlink()
-        assert place.merged(hours_ago=6).code == 0
-        assert replicas(place) == 0
-
-    return begin("waiting for a storage", make)
 
 
 def test_it_starts_when_its_storage_was_seen_prepared(waiting: Place) -> None:

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import yaml
 from tests.conftest import DAY, PROJECT, Allot, checked, edit
+from tests.support.new_repository import CLOUD, COMMIT, IMAGE, URL, WHEEL, files, init, sample
 from tests.support.published import git
 from tests.support.terminal import ALLOT, Session
 
-from allotment import VERSION
 from allotment.cli.init import find_default_answer
 from allotment.declared.kinds import KINDS
 
@@ -28,33 +28,11 @@ WORKFLOWS = {
     "Gitea": ".gitea/workflows/allot.yaml",
     "Forgejo": ".forgejo/workflows/allot.yaml",
 }
-URL = "https://git.acme.dev/acme/gpus"
-COMMIT = f"allotment @ git+https://git.acme.dev/allotment@{40 * 'a'}"
-WHEEL = f"https://files.acme.dev/allotment-{VERSION}-py3-none-any.whl#sha256={64 * 'a'}"
-IMAGE = f"registry.acme.dev/allotment:{VERSION}@sha256:{64 * 'ab'[:1]}"
-CLOUD = ("--cluster", "eu-1", "--domain", "gpu.acme.dev", "--oidc-issuer", "https://id.acme.dev", "--admin", "alice")
-
-
-def init(allot: Allot, folder: Path, forge: str = "GitHub", *more: str, program: str = COMMIT) -> Any:
-    cloud = () if "--sample" in more else CLOUD
-    return allot("init", folder, "--program", program, "--forge", forge, "--url", URL, *cloud, *more)
-
-
-def sample(allot: Allot, folder: Path, forge: str = "GitHub", *more: str, program: str = COMMIT) -> Any:
-    return init(allot, folder, forge, "--sample", *more, program=program)
 
 
 def workflow(folder: Path, forge: str) -> dict[str, Any]:
     loaded: dict[Any, Any] = yaml.safe_load((folder / WORKFLOWS[forge]).read_text())
     return {"on" if key is True else key: value for key, value in loaded.items()}
-
-
-def files(folder: Path) -> dict[str, str]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_text()
-        for path in folder.rglob("*")
-        if path.is_file() and ".git" not in path.parts
-    }
 
 
 @pytest.mark.parametrize("program", [COMMIT, WHEEL, IMAGE], ids=["commit", "wheel", "image"])

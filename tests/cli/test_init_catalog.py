@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 from tests.adapters.registry.server import INDEX, Answer, digest_of, serving_https
-from tests.cli.test_init import CLOUD, COMMIT, URL
 from tests.conftest import DAY, Allot
+from tests.support.new_repository import CLOUD, COMMIT, URL
 from tests.support.terminal import ALLOT, Session
 
 from allotment.starter.apps import APPS, FILES_IMAGE

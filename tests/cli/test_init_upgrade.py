@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_init import COMMIT, IMAGE, files, init
 from tests.conftest import Allot
+from tests.support.new_repository import COMMIT, IMAGE, files, init
 from tests.support.published import git
 
 NEWER = f"allotment @ git+https://git.acme.dev/allotment@{40 * 'b'}"

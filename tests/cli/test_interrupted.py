@@ -11,14 +11,10 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import DAY, files_below
+from tests.support.interruptible_program import BEGIN
 from tests.support.published import Place
 
 DELAYS = (0.1, 0.3, 0.5, 0.8)  # seconds: while it imports, reads, renders, writes
-# A process that a shell runs in the background ignores the signal, and so do its children: a person's doesn't.
-BEGIN = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    "from allotment.cli.main import main; print('begun', flush=True); main()"
-)
 ENDS = (0, 130, -signal.SIGINT)  # it was done, or interrupted: a shell says 130 of both
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_signed import new_key
 from tests.conftest import Allot, Result, checked, edit
 from tests.docs.october import EU, GAP, OCTOBER, SEPTEMBER, record_october, run, write_files
 from tests.support.published import Place, git
+from tests.support.signing_keys import new_key
 
 from allotment.adapters.git.repository import Repository
 from allotment.branches.status_branches import reported_ref

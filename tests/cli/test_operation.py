@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from tests.adapters.forge.server import World
-from tests.cli.test_operation_id import ID, STOP, WEBUI, branches, merge, push
-from tests.cli.test_proposals import world  # noqa: F401  # a fixture
 from tests.conftest import Allot, checked
+from tests.support.operation import ID, STOP, WEBUI, branches, merge, push
+from tests.support.proposal_forge import world  # noqa: F401  # a fixture
 from tests.support.published import Place, git
 
 RESOURCES = ["GPUInstance solo-ada/webui"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.cli.test_init import COMMIT, IMAGE, WHEEL, init
 from tests.conftest import PROJECT, Allot
+from tests.support.new_repository import COMMIT, IMAGE, WHEEL, init
 
 ADD_ONS = sorted((PROJECT / "argo/add-ons").iterdir())
 PINNED = re.compile(r"[^@\s]+@[0-9a-f]{40}")

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.test_init import sample as sample_of
 from tests.conftest import PROJECT, Allot, edit
-from tests.rules.test_folder_change import commit
+from tests.support.folder_commit import commit
+from tests.support.new_repository import sample as sample_of
 
 
 def hook(name: str, root: Path, home: Path, *paths: str) -> subprocess.CompletedProcess[str]:

@@ -6,41 +6,24 @@ import json
 import os
 import socketserver
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.adapters.forge.server import BOT, FORK, TOKEN, Answer, GitHubWorld, GitLabWorld, World
-from tests.cli.test_declared_to_running import WEBUI, now, running
+from tests.adapters.forge.server import BOT, FORK, TOKEN, Answer, World
 from tests.conftest import Allot, Result, edit
+from tests.support.proposal_forge import world
 from tests.support.published import Place, git
+from tests.support.running_tenant import WEBUI, now, running
 
 from allotment.observed.status import Instance, TenantStatus
+
+__all__ = ["world"]  # a fixture
 
 ID = "deploy-2026.11_a"
 STOP = ("instance", "stop", "solo-ada/webui", "--pr", "-o", "json")
 REFUSAL = "#!/bin/sh\necho 'Permission to acme/gpus.git denied to allot-bot.'\nexit 1\n"
-
-
-@pytest.fixture(params=[GitHubWorld, GitLabWorld], ids=["GitHub", "GitLab"])
-def world(
-    request: pytest.FixtureRequest, published: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[World]:
-    """Return a forge with the repository of the sample and an empty place for a fork."""
-    forge_world: World = request.param()
-    edit(published.root, "platform/platform.yaml", "github.com/northlight-example/gpus", "forge.example/acme/gpus")
-    edit(published.root, "platform/platform.yaml", "forge: GitHub", f"forge: {forge_world.kind}")
-    published.merge()
-    fork = tmp_path / "fork.git"
-    git(tmp_path, "clone", "-q", "--bare", str(published.remote), str(fork))
-    forge_world.repositories = {0: published.remote, FORK: fork}
-    monkeypatch.setenv("ALLOT_FORGE_API", forge_world.api)
-    monkeypatch.setenv("ALLOT_FORGE_TOKEN", TOKEN)
-    # The declared URL leads to the same repository.
-    git(published.root, "config", f"url.{published.remote}.insteadOf", "https://forge.example/acme/gpus")
-    yield forge_world
-    forge_world.close()
 
 
 def propose(allot: Allot, place: Place, *words: object) -> Result:

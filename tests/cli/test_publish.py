@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.adapters.git.malformed import write
 from tests.conftest import DAY, Allot, Result, checked, copy, edit
+from tests.support.brake_limits import GROUPS, brake, put_back, remove
 from tests.support.killed import Run, kill_everywhere, killed_at
 from tests.support.published import INSTANCE, Place, git
 
@@ -969,34 +970,6 @@ def test_no_job_is_written_anew_by_an_upgrade(place: Place) -> None:
 
 
 # The brake
-
-
-def brake(place: Place, percent: int = 30, objects: int = 10, *approved: str) -> None:
-    file = place.root / "platform/platform.yaml"
-    text, _, after = file.read_text().partition("  brake:")
-    after = after[after.index("  images:") :]
-    plans = "".join(f'      - "{checksum}"\n' for checksum in approved)
-    file.write_text(
-        text
-        + f"  brake:\n    maxDeletedPercent: {percent}\n    minObjects: {objects}\n"
-        + (f"    approvedPlans:\n{plans}" if approved else "")
-        + after
-    )
-
-
-GROUPS = [f"tenants/uni-lab/instances/group-{letter}.yaml" for letter in "abcd"]
-
-
-def remove(place: Place, paths: list[str]) -> dict[Path, str]:
-    files = {place.root / path: (place.root / path).read_text() for path in paths}
-    for file in files:
-        file.unlink()
-    return files
-
-
-def put_back(files: dict[Path, str]) -> None:
-    for file, text in files.items():
-        file.write_text(text)
 
 
 def test_a_tenant_that_deletes_much_is_retained_until_exactly_that_is_approved(place: Place) -> None:

@@ -17,9 +17,9 @@ import pytest
 import yaml
 from tests.conftest import Allot
 from tests.controlplane.processes import eventually
-from tests.observed.test_instances import CRASHED, RUNS
 from tests.support import damage, live
 from tests.support.faults import Answer, Request, Server, listed, serving, stays
+from tests.support.instances import CRASHED, RUNS
 from tests.support.killed import Run, kill_everywhere, killed_at
 from tests.support.published import git
 

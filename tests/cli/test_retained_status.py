@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.cli.test_doctor import lines
 from tests.conftest import Allot, edit
+from tests.support.doctor_output import lines
 from tests.support.published import Place, git
 
 from allotment.branches.retention_ref import RETAINED

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import http.client
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,46 +11,8 @@ from pathlib import Path
 import pytest
 from tests.conftest import edit
 from tests.portal.sample_site import create_place
-from tests.support.published import Place, Running
-
-
-class RunningPortal(Running):
-    """A running `allot run --portal`."""
-
-    def __init__(self, url: str, data: Path) -> None:
-        self.log = data.with_suffix(".log")
-        words = ["run", "--portal", "--source", url, "--data", str(data), "--interval", "1"]
-        with self.log.open("wb") as out:
-            self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "allotment",
-                    *words,
-                    "--listen",
-                    "127.0.0.1:0",
-                    "--portal-listen",
-                    "127.0.0.1:0",
-                ],
-                stdout=out,
-                stderr=subprocess.STDOUT,
-            )
-        started = self.event("started")
-        self.url, self.metrics = f"http://{started['listen']}", f"http://{started['metrics']}/metrics"
-        self.portal = started["portal"]
-
-    def page(self, path: str, **headers: str) -> str:
-        status, text = self.request(path, **headers)
-        return text if status == 200 else ""
-
-    def request(self, path: str, **headers: str) -> tuple[int, str]:
-        """Return the status and the text of a page for a visitor with headers of the Gateway."""
-        connection = http.client.HTTPConnection(self.portal, timeout=10)
-        connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
-        answer = connection.getresponse()
-        text = answer.read().decode()
-        connection.close()
-        return answer.status, text
+from tests.support.published import Place
+from tests.support.running_portal import RunningPortal
 
 
 @pytest.fixture

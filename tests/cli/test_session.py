@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.test_init import COMMIT, URL
+from tests.support.new_repository import COMMIT, URL
 from tests.support.published import git
 from tests.support.terminal import Session
 

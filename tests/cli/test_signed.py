@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from tests.adapters.git.malformed import entry, replaced, write, write_commit
-from tests.cli.test_publish import GROUPS, brake, put_back, remove
 from tests.conftest import edit
+from tests.support.brake_limits import GROUPS, brake, put_back, remove
 from tests.support.published import Place, Running, git
+from tests.support.signing_keys import declare, new_key
 
 from allotment.branches import rendered_branches
 from allotment.branches.rendered_branches import SOURCE_REF
@@ -20,11 +21,6 @@ BOTH = ("refs/heads/rendered/eu-1", "refs/allotment/published/eu-1")
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 
 
-def new_key(folder: Path, name: str) -> Path:
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(folder / name)], check=True)
-    return folder / name
-
-
 @pytest.fixture
 def key(place: Place, tmp_path: Path) -> Path:
     """Return the key that the platform declares; nothing is published yet."""
@@ -32,11 +28,6 @@ def key(place: Place, tmp_path: Path) -> Path:
     declare(place, key_path)
     place.merge()
     return key_path
-
-
-def declare(place: Place, key: Path) -> None:
-    public = key.with_suffix(".pub").read_text().strip()
-    edit(place.root, "platform/platform.yaml", "spec:\n", f"spec:\n  publisher:\n    publicKey: {public}\n")
 
 
 def forge(place: Place, *refs: str, parent: str = "rendered/eu-1", also: str = "") -> str:

@@ -15,9 +15,9 @@ from pathlib import Path
 import asyncssh
 import pytest
 import yaml
-from tests.cli.test_exec import kubeconfig_of
 from tests.conftest import Allot
 from tests.support.faults import serving
+from tests.support.kubeconfig import kubeconfig_of
 
 
 @pytest.fixture

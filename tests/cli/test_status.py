@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 from tests.adapters.git.malformed import entry, write, write_commit
-from tests.cli.test_signed import new_key
 from tests.conftest import Allot, Result, checked
-from tests.observed.test_instances import CRASHED, RUNS
-from tests.services.reporter.test_edit_detection import NAMESPACE, POLICY, whole
 from tests.support import live
+from tests.support.edited_objects import NAMESPACE, POLICY, whole
+from tests.support.instances import CRASHED, RUNS
 from tests.support.published import Place, git
 from tests.support.reported import Bed
+from tests.support.signing_keys import new_key
 
 from allotment.declared.inventory import compute_blob_id
 from allotment.manifests.paths import namespace_file

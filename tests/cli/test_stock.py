@@ -6,8 +6,8 @@ import datetime
 import shlex
 
 import pytest
-from tests.cli.test_catalog import report
 from tests.conftest import Allot, Result, checked, edit
+from tests.support.cluster_report import report
 from tests.support.published import Place, git
 from tests.support.terminal import ALLOT, run_in_terminal
 

@@ -107,7 +107,7 @@ def test_a_file_server_that_does_not_run_is_explained(words: tuple[object, ...],
 
 
 def test_the_storages_are_completed(sample: Path) -> None:
-    from tests.cli.test_contract import completed
+    from tests.support.shell_completion import completed
 
     assert completed("allot storage cp a studio-kite/o", sample) == [
         "studio-kite/outputs:/",

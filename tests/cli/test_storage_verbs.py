@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.cli.test_recover import recover, seen
 from tests.conftest import Allot, Result
+from tests.support.failed_preparation import recover, seen
 from tests.support.published import Place, git
 from tests.support.terminal import answer_questions, start_dialogue
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from tests.cli.test_signed import new_key
 from tests.conftest import Allot, Result, checked, edit
-from tests.observed.test_stocks import placeholder
-from tests.services.reporter.test_reporter import numbered
 from tests.support import live
+from tests.support.placeholders import placeholder
 from tests.support.published import Place, git
+from tests.support.recorded_usage import numbered
 from tests.support.reported import BRANCH, OURS, Bed
+from tests.support.signing_keys import new_key
 
 DAY = "--from", "2026-11-21", "--to", "2026-11-22"
 

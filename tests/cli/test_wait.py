@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.cli.test_declared_to_running import WEBUI, now, running
 from tests.conftest import Allot, Result, checked, edit
 from tests.support.published import Place, git
+from tests.support.running_tenant import WEBUI, now, running
 from tests.support.terminal import ALLOT, run_in_terminal
 
 from allotment.adapters.git.remote import Remote

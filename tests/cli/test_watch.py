@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.cli.test_interrupted import BEGIN
 from tests.conftest import DAY, edit
+from tests.support.interruptible_program import BEGIN
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.cli import validate

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane import crates, programs
-from tests.controlplane.test_programs import empty_cache, executable
+from tests.support.program_cache import empty_cache, executable
 
 __all__ = ["empty_cache"]
 

@@ -10,21 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane import crds, programs, protocols
+from tests.support.program_cache import empty_cache, executable
 
-
-@pytest.fixture
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(programs, "CACHE", tmp_path / "cache")
-    for variable in programs.GIVEN:
-        monkeypatch.delenv(variable, raising=False)
-    return tmp_path / "cache"
-
-
-def executable(path: Path, text: str = "#!/bin/sh\n") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
+__all__ = ["empty_cache"]  # a fixture
 
 
 def test_every_tool_pins_its_version() -> None:

@@ -5,37 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.ownership import ACME, SPEC
 
 from allotment.declared.approvers import ChangeAuthority, find_path_rule, is_wider, matches, patterns_overlap
-from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import OwnershipSpec
 from allotment.declared.people import Account
 
-SPEC = OwnershipSpec.model_validate(
-    {
-        "teams": [{"name": "finance", "logins": ["fin-ann"]}, {"name": "platform", "forgeTeam": "@acme/platform"}],
-        "paths": [
-            {"path": "tenants/*/*/*.yaml", "approvers": [{"tenantRole": "Member"}]},
-            {"path": "tenants/*/members.yaml", "approvers": [{"tenantRole": "Admin"}]},
-            {"path": "docs/**", "approvers": [{"login": "dora#31"}]},
-        ],
-        "fields": [{"kind": "GPUSpec", "field": "spec.prices", "approvers": [{"team": "finance"}]}],
-    }
-)
-ACME = Members.model_validate(
-    {
-        "apiVersion": "allotment.dev/v1alpha1",
-        "kind": "Members",
-        "metadata": {"name": "acme"},
-        "spec": {
-            "users": [
-                {"name": "ada", "role": "Admin", "login": "Ada-K"},
-                {"name": "bob", "role": "Member", "login": "bob"},
-                {"name": "eve", "role": "Viewer", "login": "eve"},
-            ]
-        },
-    }
-)
 AUTHORITY = ChangeAuthority(SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})})
 PATTERN = st.lists(st.sampled_from(["a", "b", "*", "a*", "*b", "a*b", "ab"]), min_size=1, max_size=3).map("/".join)
 PATH = st.lists(st.sampled_from(["a", "b", "ab", "axb", "x"]), min_size=1, max_size=4).map("/".join)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.capacity.test_units import OFFERS
 from tests.conftest import PROJECT
+from tests.support.sample_catalog import OFFERS
 
 from allotment.declared.inventory import ScopeDeclarations, cached_by_scope
 from allotment.declared.layout import DeclarationPath, Scope, parse_path

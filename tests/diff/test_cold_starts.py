@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli.test_catalog import report
-from tests.cli.test_signed import new_key
 from tests.conftest import DAY, Allot, Result, checked, edit
+from tests.support.cluster_report import report
 from tests.support.published import Place, git
 from tests.support.pulled import Pull
+from tests.support.signing_keys import new_key
 
 from allotment.observed.status import ClusterStatus, ColdStart
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-from tests.docs.test_pages import DOCS
 from tests.prose import read_markdown
+from tests.support.documentation import DOCS
 
 GLOSSARY = DOCS / "understand" / "glossary.md"
 FOLDERS = ("guides", "operate", "start", "understand")

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import PROJECT
+from tests.support.documentation import DOCS
 
-DOCS = PROJECT / "docs"
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

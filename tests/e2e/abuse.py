@@ -18,8 +18,8 @@ import pytest
 from allotment.manifests.names import rendered_branch
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
-from tests.e2e.test_publish import deployment
 from tests.support import damage
+from tests.support.cloud_objects import deployment
 from tests.support.published import INSTANCE, git
 
 Attack = Callable[[Cloud, Random], AbstractContextManager[bool]]

@@ -13,9 +13,9 @@ from allotment.observed.status import ClusterStatus, Instance, TenantStatus, dum
 from tests.controlplane.processes import eventually
 from tests.e2e.abuse import PUBLISHED, VICTIMS, Harm, allot, log_event, uid
 from tests.e2e.cloud import Cloud
-from tests.e2e.test_edits import SECONDS, add_by_hand, open_policy, read_edit_conditions
-from tests.e2e.test_publish import deployment, missing, sync_messages
-from tests.e2e.test_report import BRANCH, OURS, instance, status
+from tests.support.cloud_objects import deployment, missing, sync_messages
+from tests.support.cloud_status import BRANCH, OURS, instance, status
+from tests.support.manual_edits import SECONDS, add_by_hand, open_policy, read_edit_conditions
 from tests.support.published import git
 
 BINDING = """\

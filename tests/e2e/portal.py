@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from playwright.sync_api import Page
 
-from tests.cli.test_run_portal import RunningPortal
 from tests.controlplane.fixtures import needs_a_browser
 from tests.e2e.cloud import Cloud
 from tests.portal.browser import Visit, launch
+from tests.support.running_portal import RunningPortal
 
 TENANT = """\
 apiVersion: allotment.dev/v1alpha1

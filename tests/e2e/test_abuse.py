@@ -20,8 +20,8 @@ from tests.e2e import abuse, forgeries, oracle
 from tests.e2e.abuse import MANY, STOPPED, WITNESS, Attack
 from tests.e2e.cloud import Cloud
 from tests.e2e.conftest import a_cloud
-from tests.e2e.test_publish import deployment
-from tests.e2e.test_report import BRANCH, OURS, instance
+from tests.support.cloud_objects import deployment
+from tests.support.cloud_status import BRANCH, OURS, instance
 from tests.support.published import INSTANCE, git
 
 pytestmark = pytest.mark.e2e

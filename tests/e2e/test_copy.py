@@ -23,7 +23,7 @@ from allotment.services.copy.download import download, plan_download
 from allotment.services.copy.transfer import Progress
 from allotment.services.copy.upload import plan_upload, upload
 from tests.controlplane.processes import free_ports
-from tests.e2e.test_files import served
+from tests.support.served_files import served
 
 pytestmark = pytest.mark.e2e
 MEBI = 1 << 20

@@ -10,14 +10,13 @@ import pytest
 
 from allotment.manifests import names
 from allotment.observed.drift import COMPARED_KINDS, find_differences
-from allotment.observed.status import Condition, Instance, Snapshot, Storage
 from allotment.services.reporter.edit_detection import EDIT_DELAY_SECONDS
 from tests.controlplane.client import Client, Object
 from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
-from tests.e2e.test_report import TENANT, instance, status, until
-from tests.support.published import git
+from tests.support.cloud_status import TENANT, instance, status, until
+from tests.support.manual_edits import SECONDS, add_by_hand, open_policy, read_edit_conditions
 from tests.support.secret_store import CLUSTER, PLATFORM_PULL, PULL_REFERENCE, declare_image_pull, declare_restart
 
 pytestmark = pytest.mark.e2e
@@ -26,55 +25,7 @@ SPACE = f"t-{TENANT}"
 WEBUI = f"tenants/{TENANT}/instances/webui.yaml"
 SECRET, RELOAD = "huggingface--secret", names.RELOAD_SECRETS
 PULL_SECRETS = ["registry--image-pull", "image-pull--platform"]
-POD = "spec.template.spec"
-SECONDS = 120  # an edit must last for half a minute
 SETTLED_SECONDS = EDIT_DELAY_SECONDS + 15
-
-
-def read_edit_conditions(cloud: Cloud) -> dict[str, Condition]:
-    """Return what the status says of edits, by the condition's type and whose it is."""
-    names = git(cloud.forge, "ls-tree", "--name-only", "refs/heads/status/eu-1", "tenants/").splitlines()
-    edit_conditions: dict[str, Condition] = {}
-    for name in names:
-        tenant_status = status(cloud, name.removeprefix("tenants/").removesuffix(".yaml"))
-        resources: list[Instance | Storage | Snapshot] = [
-            *tenant_status.instances,
-            *tenant_status.storages,
-            *tenant_status.snapshots,
-        ]
-        for label, conditions in [
-            ("", tenant_status.conditions),
-            *((each.name, each.conditions) for each in resources),
-        ]:
-            edit_conditions |= {
-                f"{tenant_status.tenant}/{label} {each.type}": each
-                for each in conditions
-                if each.type in ("AsPublished", "OnlyPublished")
-            }
-    return edit_conditions
-
-
-def add_by_hand(client: Client, name: str, space: str) -> tuple[str, ...]:
-    """Add a label, a variable and a container to an instance's Deployment; return the fields."""
-    (container,) = client.get("apps/v1", "Deployment", name, space)["spec"]["template"]["spec"]["containers"]
-    sidecar = {key: container[key] for key in ("image", "securityContext")} | {"name": "sidecar"}
-    main = {**container, "env": [*container.get("env", ()), {"name": "EDITED", "value": "yes"}]}
-    change = {
-        "metadata": {"labels": {"edited": "yes"}},
-        "spec": {"template": {"spec": {"containers": [main, sidecar]}}},
-    }
-    client.patch("apps/v1", "Deployment", name, change, space)
-    return "metadata.labels.edited", f"{POD}.containers[main].env[EDITED]", f"{POD}.containers[sidecar]"
-
-
-def open_policy(space: str) -> Object:
-    """Return a NetworkPolicy that opens a namespace to everybody."""
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": {"name": "open", "namespace": space},
-        "spec": {"podSelector": {}, "ingress": [{}]},
-    }
 
 
 def test_nothing_of_the_sample_differs(reported_cloud: Cloud) -> None:

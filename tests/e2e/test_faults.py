@@ -25,9 +25,10 @@ from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
 from tests.e2e.conftest import a_cloud
-from tests.e2e.test_publish import missing
-from tests.e2e.test_report import MOUNT, instance, status, storage, until
-from tests.e2e.test_storage import ready
+from tests.support.cloud_objects import missing
+from tests.support.cloud_recovery import brought_back
+from tests.support.cloud_status import MOUNT, instance, status, storage, until
+from tests.support.cloud_storage import ready
 from tests.support.published import INSTANCE, STORAGE, git
 
 pytestmark = pytest.mark.e2e
@@ -250,16 +251,6 @@ def test_a_rewound_or_emptied_branch_prepares_nothing_again_and_no_instance_star
     cloud.all_synced()
     assert uids(client, "batch/v1", "Job", labels=names.STORAGE) == jobs
     assert uids(client, "v1", "PersistentVolumeClaim", labels=names.STORAGE) == claims
-
-
-def brought_back(cloud: Cloud) -> None:
-    """Wait until the branch is what we published last, which may be newer than what it was wound back from."""
-
-    def is_ours() -> bool:
-        refs = cloud.published()
-        return refs["refs/heads/rendered/eu-1"] == refs["refs/allotment/published/eu-1"]
-
-    eventually(is_ours, "the branch to be brought back", 60)
 
 
 def seen(cloud: Cloud, name: str) -> None:

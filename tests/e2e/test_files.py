@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from allotment.manifests.tenant.accessor import SERVER_ARGS, WRITER_ARGS
+from allotment.manifests.tenant.accessor import WRITER_ARGS
 from allotment.programs import ending, texts, volume
 from allotment.programs.download import Web
 from allotment.programs.fetch_s3 import Bucket, fetch
@@ -31,6 +31,7 @@ from tests.controlplane.processes import eventually, free_ports
 from tests.programs import volumes
 from tests.programs.server import local
 from tests.programs.volumes import MANY, content, files, tree
+from tests.support.served_files import get, served
 
 pytestmark = pytest.mark.e2e
 
@@ -54,31 +55,6 @@ def run(programs: Path, program: str, *arguments: str) -> list[str]:
     """Return the command that a pod runs, but for its interpreter's own packages, which are none in its image."""
     path = f"import sys; sys.path.insert(0, {str(programs)!r}); import runpy; runpy.run_module('programs.{program}', run_name='__main__')"
     return [sys.executable, "-I", "-S", "-c", path, *arguments]
-
-
-@contextmanager
-def served(folder: Path, port: int, declared: list[str] = SERVER_ARGS) -> Iterator[subprocess.Popen[bytes]]:
-    """Show a folder as an accessor does, on the loopback."""
-    arguments = [str(port) if word == "5000" else str(folder) if word == "/data" else word for word in declared]
-    process = subprocess.Popen(
-        [crates.program("dufs"), *arguments, "--bind", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
-    )
-    try:
-        eventually(lambda: get(port, "/?json")[0] == 200, "dufs to answer", 20)
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-def get(port: int, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-    sent = b"x" if method == "PUT" and body is None else body
-    connection.request(method, path, sent, {name.replace("_", "-"): value for name, value in headers.items()})
-    answer = connection.getresponse()
-    body = answer.read()
-    connection.close()
-    return answer.status, body
 
 
 def resident(process: subprocess.Popen[bytes]) -> int:

@@ -7,20 +7,16 @@ import shutil
 from typing import Any
 
 import pytest
-from kubernetes.dynamic.exceptions import NotFoundError
 
 from tests.controlplane import rendered
 from tests.controlplane.argocd import ARGO, NAMESPACE
 from tests.controlplane.client import Client, Object
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
+from tests.support.cloud_objects import deployment, missing, sync_messages
 from tests.support.published import INSTANCE, STORAGE, git
 
 pytestmark = pytest.mark.e2e
-
-
-def deployment(cloud: Cloud, tenant: str, name: str) -> Object:
-    return cloud.clusters["eu-1"].client.get("apps/v1", "Deployment", name, f"t-{tenant}")
 
 
 def list_retained_uids(client: Client) -> dict[str, str]:
@@ -113,25 +109,10 @@ def test_a_merge_starts_an_instance_another_stops_it_and_a_third_removes_it(clou
     cloud.all_synced()
 
 
-def missing(client: Client, api_version: str, kind: str, name: str, namespace: str | None = None) -> bool:
-    try:
-        client.get(api_version, kind, name, namespace)
-    except NotFoundError:
-        return True
-    return False
-
-
 def test_a_hand_edit_is_healed(cloud: Cloud) -> None:
     client = cloud.clusters["eu-1"].client
     client.patch("apps/v1", "Deployment", "webui", {"spec": {"replicas": 3}}, "t-solo-ada")
     eventually(lambda: deployment(cloud, "solo-ada", "webui")["spec"]["replicas"] == 1, "the replicas as declared", 60)
-
-
-def sync_messages(cloud: Cloud, application: str) -> str:
-    """Return the messages of an Application's last sync, of all its resources."""
-    status = cloud.applications()[application]["status"]
-    results = status.get("operationState", {}).get("syncResult", {}).get("resources", ())
-    return " ".join(str(result.get("message")) for result in results)
 
 
 def test_what_is_smuggled_into_a_branch_is_refused_by_its_project_and_replaced(cloud: Cloud) -> None:

@@ -18,7 +18,7 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.external_secrets import API
 from tests.controlplane.fixtures import needs
 from tests.controlplane.processes import eventually
-from tests.e2e.test_secrets import PATH, SPACE, pull_cluster, pull_tree, reference
+from tests.support.secret_cluster import PATH, SPACE, pull_cluster, pull_tree, reference
 
 __all__ = ["pull_cluster", "pull_tree"]  # fixtures
 

@@ -16,7 +16,8 @@ from tests.controlplane.client import Object, refusal
 from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.cloud import IDENTITY, Cloud
-from tests.e2e.test_report import MOUNT, TENANT, allot, instance, pods, status, storage, until
+from tests.support.cloud_status import MOUNT, TENANT, allot, instance, pods, status, storage, until
+from tests.support.cloud_storage import SNAPSHOT, ready
 from tests.support.published import EMPTY_STORAGE, INSTANCE, STORAGE, git
 
 pytestmark = pytest.mark.e2e
@@ -29,25 +30,6 @@ CLONE = f"""\
       {{source}}:
         name: {{of}}
 """
-SNAPSHOT = """\
-apiVersion: allotment.dev/v1alpha1
-kind: GPUStorageSnapshot
-metadata:
-  name: {name}
-spec:
-  storage: {storage}
-"""
-
-
-def ready(cloud: Cloud, name: str, tenant: str = TENANT) -> Storage:
-    """Return a storage's status once it is ready."""
-
-    def find_storage() -> Storage:
-        storage_status = storage(cloud, name, tenant)
-        assert storage_status.state == "Ready", (storage_status.state, storage_status.reason, storage_status.message)
-        return storage_status
-
-    return eventually(find_storage, f"{tenant}/{name} to be ready", 180, pause=1)
 
 
 def snapshot(cloud: Cloud, name: str) -> Snapshot:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
-from tests.e2e.test_publish import deployment
+from tests.support.cloud_objects import deployment
 from tests.support.published import INSTANCE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.scale]

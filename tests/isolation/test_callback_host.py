@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import DAY, Allot, edit
-from tests.isolation.test_gate import BOUNDARIES
+from tests.support.gate_bed import BOUNDARIES
 
 from allotment.isolation.boundary import Boundary
 from allotment.isolation.published_policy import FileOwner, judge

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.isolation.test_gate import BOUNDARIES, COPY, FILLED, MODELS, SNAPSHOT, WEBUI, entitled
-from tests.manifests.test_layout import sample_tree
+from tests.support.gate_bed import BOUNDARIES, COPY, FILLED, MODELS, SNAPSHOT, WEBUI, entitled
+from tests.support.rendered_tree import sample_tree
 
 from allotment.isolation import frames
 from allotment.isolation.boundary import Boundary

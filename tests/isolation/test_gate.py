@@ -3,67 +3,35 @@
 from __future__ import annotations
 
 import copy
-import datetime
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any
 
 import pytest
-from tests.conftest import PROJECT
-from tests.manifests.test_layout import sample_tree
+from tests.support.gate_bed import BOUNDARIES, COPY, FILLED, MODELS, OFFERS, SNAPSHOT, WEBUI, Objects, entitled, of
 from tests.support.published import of_another_version, with_own_programs
+from tests.support.rendered_tree import sample_tree
 
-from allotment.adapters.folder_source import FolderSource
 from allotment.declared.kinds.node_pool import NodePool
-from allotment.declared.layout import Scope
-from allotment.declared.reading import read_folder
 from allotment.isolation.entitlements import Entitlements
 from allotment.isolation.gate import NO_ENTITLEMENTS, STAND_IN_TENANT, IsolationGate, parse_owner
 from allotment.isolation.published_policy import judge
 from allotment.manifests import pods
-from allotment.manifests.paths import parse_tree_path
 from allotment.manifests.tenant import programs
 from allotment.manifests.yaml_text import dump, load
 from allotment.problems import IsolationBroken
-from allotment.services.check.repository_check import check_repository
-from allotment.services.check.workers import read_scope
-from allotment.services.renderer import build_gate
 
 __all__ = ["sample_tree"]
 
-SOURCE = FolderSource(PROJECT)
-OFFERS = check_repository(SOURCE, datetime.date(2026, 11, 21)).catalog
-BOUNDARIES = build_gate(OFFERS).clusters
-WEBUI = "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
-MODELS = "eu-1/tenants/solo-ada/storage/models.rendered.yaml"
 NAMESPACE = "eu-1/control/namespaces/s/solo-ada.rendered.yaml"
 ARGO = "eu-1/control/argo/s/solo-ada.rendered.yaml"
 RESTORED = "eu-1/tenants/studio-kite/storage/outputs-restored.rendered.yaml"
-SNAPSHOT = "eu-1/tenants/studio-kite/storage/before-upgrade--snapshot.rendered.yaml"
-COPY = "eu-1/tenants/studio-kite/storage/base.rendered.yaml"
-FILLED = "eu-1/tenants/studio-kite/storage/model-cache.rendered.yaml"
 BUCKET = "eu-1/tenants/ml-orbit/storage/datasets.rendered.yaml"
 GROUP = "eu-1/tenants/uni-lab/compute/group-a.rendered.yaml"
 LAB = "eu-1/tenants/ml-orbit/compute/lab.rendered.yaml"
 SHARING = "eu-1/control/namespaces/s/studio-kite.rendered.yaml"
 STORE = "eu-1/control/namespaces/m/ml-orbit.rendered.yaml"
 PROGRAMS = f"eu-1/tenants/studio-kite/storage/{programs.programs_name('seal')}.rendered.yaml"
-Objects = list[dict[str, Any]]
-
-
-@lru_cache
-def _entitled(cluster: str, tenant: str) -> Entitlements:
-    scope = Scope("tenant", tenant)
-    folder = read_folder(scope, read_scope(SOURCE, scope).files)[0]
-    return Entitlements.from_declarations(OFFERS, OFFERS.clusters[cluster], folder)
-
-
-def entitled(path: str) -> Entitlements:
-    """Return what the tenant of a path may have there."""
-    cluster, _, inner = path.partition("/")
-    spot = parse_tree_path(inner)
-    return _entitled(cluster, spot.tenant) if spot is not None else NO_ENTITLEMENTS
 
 
 def pools_of(cluster: str) -> Iterator[NodePool]:
@@ -73,10 +41,6 @@ def pools_of(cluster: str) -> Iterator[NodePool]:
 
 def pod(objects: Objects) -> dict[str, Any]:
     return next(manifest for manifest in objects if manifest["kind"] == "Deployment")["spec"]["template"]["spec"]
-
-
-def of(objects: Objects, kind: str) -> dict[str, Any]:
-    return next(manifest for manifest in objects if manifest["kind"] == kind)
 
 
 def rule(objects: Objects) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import DAY, copy_sample
-from tests.isolation.test_secret_policy import ADMISSION, WEBUI, Bed
+from tests.support.secret_policy import ADMISSION, WEBUI, Bed
 from tests.support.secret_store import NAMESPACE, PULL_RENDERED, declare_all, declare_image_pull
 
 from allotment.isolation.gate import IsolationGate

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 from tests.conftest import DAY, copy_sample
-from tests.isolation.test_secret_policy import WEBUI, Bed
+from tests.support.reload_annotation import RELOAD
+from tests.support.secret_policy import WEBUI, Bed
 from tests.support.secret_store import declare_all, declare_restart
 
 from allotment.problems import IsolationBroken
 
-RELOAD = "secret.reloader.stakater.com/reload"
 SECRET = "huggingface--secret"
 OF_ANOTHER = "other--secret"
 FORMS = ["", ".*", "oidc", "huggingface--secret,", f"{SECRET},.*--secret", "registry--image-pull"]

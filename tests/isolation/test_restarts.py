@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import copy_sample, edit
-from tests.isolation.test_reload import RELOAD
-from tests.isolation.test_secret_policy import WEBUI, Bed, render_bed
+from tests.support.reload_annotation import RELOAD
+from tests.support.secret_policy import WEBUI, Bed, render_bed
 
 from allotment.problems import IsolationBroken
 

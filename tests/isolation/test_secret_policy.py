@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import copy
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.conftest import DAY, copy_sample
+from tests.conftest import copy_sample
+from tests.support.secret_policy import ADMISSION, WEBUI, Bed, Manifest, render_bed
 from tests.support.secret_store import CLUSTER, RENDERED, declare_all
 
-from allotment.adapters.folder_source import FolderSource
-from allotment.declared.layout import Scope
-from allotment.declared.reading import read_folder
-from allotment.isolation.entitlements import Entitlements
 from allotment.isolation.gate import IsolationGate
 from allotment.isolation.patterns import AnyOf
-from allotment.manifests.yaml_text import dump, load
+from allotment.manifests.yaml_text import dump
 from allotment.problems import IsolationBroken
-from allotment.services.check.repository_check import check_repository
-from allotment.services.check.workers import read_scope
-from allotment.services.renderer import build_gate
-
-Manifest = dict[str, Any]
-WEBUI = "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
-ADMISSION = "eu-1/platform/cluster/admission.rendered.yaml"
 
 
 def first(manifest: Manifest) -> Manifest:
@@ -80,37 +66,6 @@ HARMLESS = {
     "every second",
     "every half minute",
 }
-
-
-class Bed:
-    """A rendered tree with a secret, the gate of its clusters, and what solo-ada may have there."""
-
-    def __init__(self, root: Path, tree: Path) -> None:
-        source, scope = FolderSource(root), Scope("tenant", "solo-ada")
-        catalog = check_repository(source, DAY).catalog
-        folder = read_folder(scope, read_scope(source, scope).files)[0]
-        self.gate = IsolationGate(build_gate(catalog).clusters)
-        self.entitlements = Entitlements.from_declarations(catalog, catalog.clusters["eu-1"], folder)
-        scope = Scope("tenant", "ml-orbit")
-        folder = read_folder(scope, read_scope(source, scope).files)[0]
-        self.of_orbit = {
-            name: Entitlements.from_declarations(catalog, cluster, folder) for name, cluster in catalog.clusters.items()
-        }
-        self.tree = tree
-
-    def objects(self, path: str) -> list[Manifest]:
-        return load((self.tree / path).read_bytes())
-
-    def check(self, path: str, objects: list[Manifest], *, published: bool = False) -> None:
-        self.gate.check(path, dump(objects), self.entitlements, published=published)
-
-
-def render_bed(root: Path) -> Bed:
-    """Render the declarations in `root`, next to it."""
-    out = root.with_name("out")
-    run = [sys.executable, "-m", "allotment", "render", "--repo", str(root), "--out", str(out)]
-    subprocess.run([*run, "--as-of", str(DAY)], check=True, capture_output=True)
-    return Bed(root, out)
 
 
 @pytest.fixture(scope="module")

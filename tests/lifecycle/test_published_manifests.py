@@ -8,7 +8,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.manifests.test_yaml_text import OBJECT, TEXT
+from tests.support.yaml_strategies import OBJECT, TEXT
 
 from allotment.lifecycle.published_manifests import (
     read_identities,

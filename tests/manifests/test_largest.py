@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 from tests.conftest import DAY, PROJECT, ROOTS, Allot
-from tests.manifests.test_layout import misfits
 from tests.support import largest
+from tests.support.rendered_tree import misfits
 
 from allotment.manifests.yaml_text import load
 

@@ -3,46 +3,27 @@
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
-from kubernetes_validate.utils import all_versions, schema_contents
-from referencing import Registry, Resource
 from tests.conftest import DAY, PROJECT, Allot, edit, golden
+from tests.support.rendered_tree import KUBERNETES, misfits, rendered, sample_tree
 
 from allotment.declared.inventory import compute_blob_id
 from allotment.manifests.yaml_text import load
 
+__all__ = ["sample_tree"]  # a fixture
+
 GOLDEN = Path(__file__).parent / "golden"
-SCHEMAS = Path(__file__).parent.parent / "schemas"
-KUBERNETES = "1.36"
-
-
-def rendered(allot: Allot, root: Path, out: Path, *more: object) -> dict[str, bytes]:
-    result = allot("render", "--repo", root, "--out", out, "--as-of", DAY, *more)
-    assert result.code == 0, result
-    return {path.relative_to(out).as_posix(): path.read_bytes() for path in sorted(out.rglob("*.yaml"))}
-
-
-@pytest.fixture(scope="session")
-def sample_tree(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Return the sample's rendered files by path."""
-    out = tmp_path_factory.mktemp("tree") / "out"
-    run = [sys.executable, "-m", "allotment", "render", "--repo", str(PROJECT), "--out", str(out), "--as-of", DAY]
-    subprocess.run(run, check=True, capture_output=True)
-    return {path.relative_to(out).as_posix(): path.read_bytes() for path in sorted(out.rglob("*.yaml"))}
 
 
 def test_the_tree_is_the_golden_one(sample_tree: dict[str, bytes]) -> None:
@@ -51,35 +32,6 @@ def test_the_tree_is_the_golden_one(sample_tree: dict[str, bytes]) -> None:
     for path, data in sample_tree.items():
         golden(GOLDEN / path, data.decode())
     assert {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.yaml")} == sample_tree.keys()
-
-
-@cache
-def _validator(version: str, kind: str) -> jsonschema.Draft202012Validator:
-    """Return what validates a kind: against its schema here, or Kubernetes' own, as kubernetes_validate does, which would read
-    all of Kubernetes' definitions anew for each object."""
-    group, _, number = version.rpartition("/")
-    own = SCHEMAS / f"{group}_{number}_{kind}.json"
-    if own.exists():
-        return jsonschema.Draft202012Validator(json.loads(own.read_text())["schema"])
-    release = next(
-        kubernetes_version for kubernetes_version in all_versions() if kubernetes_version.startswith(f"{KUBERNETES}.")
-    )
-    folder = f"kubernetes-json-schema/v{release}-local-strict"
-    name = "-".join([*([group.partition(".")[0]] if group else []), number])
-    schema = schema_contents(f"{folder}/{kind.lower()}-{name}.json", KUBERNETES)
-    return jsonschema.Draft202012Validator(schema, registry=Resource.from_contents(schema) @ _definitions(folder))
-
-
-@cache
-def _definitions(folder: str) -> Registry[Any]:
-    return Resource.from_contents(schema_contents(f"{folder}/_definitions.json", KUBERNETES)) @ Registry()
-
-
-def misfits(manifest: dict[str, Any]) -> list[str]:
-    """Return in words what of an object doesn't fit the schema of its kind."""
-    name = f"{manifest['kind']} {manifest['metadata']['name']}"
-    errors = _validator(manifest["apiVersion"], manifest["kind"]).iter_errors(manifest)
-    return [f"{name}: {'.'.join(map(str, error.path))}: {error.message}" for error in errors]
 
 
 def test_every_object_fits_its_schema(sample_tree: dict[str, bytes]) -> None:

@@ -6,20 +6,16 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.observed.test_instances import UNSCHEDULABLE, look, started
 from tests.support import live
+from tests.support.cold_starts import PENDING, build_started_pod
+from tests.support.instances import UNSCHEDULABLE, look, started
 
 from allotment.diff.cold_starts import ColdStartTime
 from allotment.observed.cold_starts import find_cold_starts, select_newest, summarize_cold_starts
 from allotment.observed.status import ColdStart, TenantStatus
 
-PENDING = started(live.pod(status={"conditions": [UNSCHEDULABLE]}))
 HANDED = started(live.pod(status={"conditions": [UNSCHEDULABLE], "nominatedNodeName": "n1"}))
 HOUR = "2026-11-21T{:02d}:00:00Z"
-
-
-def build_started_pod(at: int, **more: Any) -> tuple[dict[str, Any], ...]:
-    return started(live.pod(node="n1", scheduled=at, container=live.waiting("ContainerCreating"), **more))
 
 
 def made_at(second: int) -> tuple[dict[str, Any], ...]:

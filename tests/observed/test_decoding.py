@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.observed.test_instances import CRASHED, RUNS, UNSCHEDULABLE
-from tests.observed.test_orphans import ARGOCD, look, published
 from tests.support import live
+from tests.support.instances import CRASHED, RUNS, UNSCHEDULABLE
+from tests.support.orphans import ARGOCD, look, published
 
 from allotment.observed.api_objects.base import normalize_time
 from allotment.observed.status import dump_status, parse_tenant_status

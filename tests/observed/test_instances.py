@@ -6,30 +6,17 @@ from typing import Any
 
 import pytest
 from tests.support import live
+from tests.support.instances import CRASHED, NOW, RUNS, STOPPED, UNSCHEDULABLE, Objects, look, started
 
 from allotment.observed.objects import Pod
 from allotment.observed.status import Instance, TenantStatus
-from allotment.observed.tenants import TenantObjects, derive_tenant_status, is_time_dependent
-
-NOW = live.AT.format(59)
-Objects = tuple[dict[str, Any], ...]
-
-
-def look(*objects: dict[str, Any], before: TenantStatus | None = None, now: str = NOW) -> TenantStatus:
-    return derive_tenant_status(
-        live.TENANT, "eu-1", TenantObjects.from_objects(live.seen(*objects)), previous=before, now=now
-    )
+from allotment.observed.tenants import is_time_dependent
 
 
 def the(*objects: dict[str, Any], before: TenantStatus | None = None, now: str = NOW) -> Instance:
     return look(*objects, before=before, now=now).instances[0]
 
 
-def started(*pods: dict[str, Any], **deployment: Any) -> Objects:
-    return (live.deployment(**deployment), live.replica_set(), *pods)
-
-
-UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 ENDING = live.deployment()
 ENDING["metadata"]["deletionTimestamp"] = NOW
 # As a kubelet of Kubernetes 1.36 says it.
@@ -530,11 +517,6 @@ def way(*looks: Objects) -> list[tuple[str, str, str]]:
             (transition.source, transition.target, transition.time[-3:-1]) for transition in before.transitions
         ]
     return transitions
-
-
-RUNS = started(live.pod(node="n1", container=live.started(3, ready=True), ready=4))
-STOPPED = (live.deployment(replicas=0, units="", waits_for="state: Stopped", waits_reason="StoppedAsDeclared"),)
-CRASHED = started(live.pod(node="n1", container=live.waiting("CrashLoopBackOff", restarts=1, ended={"exitCode": 1})))
 
 
 def test_every_step_is_told_also_when_only_the_last_was_seen() -> None:

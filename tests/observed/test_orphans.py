@@ -6,10 +6,25 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.observed.test_instances import CRASHED, RUNS, STOPPED
 from tests.support import live
+from tests.support.instances import CRASHED, RUNS, STOPPED
+from tests.support.orphans import (
+    ARGOCD,
+    BUCKET,
+    CLAIM,
+    DEPLOYMENT,
+    REFRESH,
+    ROUTE,
+    SINCE,
+    SNAPSHOT,
+    accessor,
+    after,
+    at,
+    look,
+    published,
+)
 
-from allotment.observed.orphans import STOPPED_DEPLOYMENT, PublishedObjects, find_orphans
+from allotment.observed.orphans import STOPPED_DEPLOYMENT, find_orphans
 from allotment.observed.status import (
     Condition,
     Instance,
@@ -19,51 +34,9 @@ from allotment.observed.status import (
     dump_status,
     parse_tenant_status,
 )
-from allotment.observed.tenants import TenantObjects, is_time_dependent
-from allotment.observed.tenants import derive_tenant_status as observe
+from allotment.observed.tenants import is_time_dependent
 
 Objects = tuple[dict[str, Any], ...]
-DEPLOYMENT, ROUTE = ("Deployment", "webui"), ("HTTPRoute", "webui")
-CLAIM, BUCKET, SNAPSHOT = ("PersistentVolumeClaim", "models"), ("ObjectBucketClaim", "data"), ("VolumeSnapshot", "keep")
-ARGOCD = (live.application(), live.application("storage"))
-REFRESH = "ask the platform team to refresh Application solo-ada--eu-1--{}"
-SINCE = "2026-11-21T10:01:00Z"
-
-
-def at(seconds: int) -> str:
-    """Return the time so many seconds after the removal was seen."""
-    return f"2026-11-21T10:{1 + seconds // 60:02d}:{seconds % 60:02d}Z"
-
-
-def published(*objects: tuple[str, str], time: str = SINCE) -> PublishedObjects:
-    return PublishedObjects(frozenset(objects), time)
-
-
-def look(
-    *objects: dict[str, Any],
-    before: TenantStatus | None = None,
-    seconds: int = 0,
-    published_objects: PublishedObjects | None = None,
-) -> TenantStatus:
-    return observe(
-        live.TENANT,
-        "eu-1",
-        TenantObjects.from_objects(live.seen(*objects)),
-        previous=before,
-        now=at(seconds),
-        sources=None,
-        published=published_objects,
-    )
-
-
-def after(seconds: int, *objects: dict[str, Any], published_objects: PublishedObjects) -> TenantStatus:
-    """Return what is said so many seconds after the removal was seen first."""
-    return look(
-        *objects,
-        before=look(*objects, published_objects=published_objects),
-        seconds=seconds,
-        published_objects=published_objects,
-    )
 
 
 def of(*conditions: Condition) -> list[tuple[str, str, str]]:
@@ -196,15 +169,6 @@ def test_an_instance_that_is_removed_after_its_route_begins_to_count_anew() -> N
     (instance_status,) = look(*objects, before=route, seconds=140, published_objects=published()).instances
     assert of(*instance_status.conditions) == [("Declared", "False", "Removed")]
     assert instance_status.message == ""
-
-
-def accessor() -> dict[str, Any]:
-    deployment = live.deployment("models--files")
-    deployment["metadata"]["labels"] = {
-        "allotment.dev/tenant": live.TENANT,
-        "allotment.dev/storage": "models",
-    }
-    return deployment
 
 
 @pytest.mark.parametrize(

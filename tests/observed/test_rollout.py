@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.observed.test_instances import CRASHED, RUNS
-from tests.observed.test_orphans import (
+from tests.support import live
+from tests.support.instances import CRASHED, RUNS
+from tests.support.orphans import (
     ARGOCD,
     CLAIM,
     DEPLOYMENT,
@@ -18,7 +19,6 @@ from tests.observed.test_orphans import (
     look,
     published,
 )
-from tests.support import live
 
 from allotment.observed.retention import RetainedTenant, RetentionReason
 from allotment.observed.rollout import BlobVersions, ResourceRef, RolloutStage, derive_stage

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.observed.test_instances import RUNS, look
 from tests.support import live
+from tests.support.instances import RUNS, look
 
 from allotment.manifests.yaml_text import Malformed
 from allotment.observed.conditions import seconds_between

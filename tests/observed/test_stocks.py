@@ -6,23 +6,10 @@ from typing import Any
 
 import pytest
 from tests.support import live
+from tests.support.placeholders import SPEC, placeholder
 
 from allotment.observed.objects import Deployment, Pod
 from allotment.observed.stocks import derive_stocks
-
-SPEC = "l4-quarter"
-
-
-def placeholder(name: str, count: int, owner: str = "", *, pool: str = "", **labels: str) -> dict[str, Any]:
-    """Return the Deployment of a stock in a pool whose nodes have these labels."""
-    deployment = live.deployment(name, units=str(count), reserved_for=owner, node_pool=pool)
-    deployment["metadata"]["namespace"] = "allotment-stock"
-    deployment["metadata"]["labels"] = {"allotment.dev/stock": name, "allotment.dev/gpu-spec": SPEC}
-    expressions = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
-    terms = [{"matchExpressions": expressions}]
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
-    deployment["spec"]["template"]["spec"] |= {"affinity": affinity} if labels else {}
-    return deployment
 
 
 def pods(name: str, ready: int, pending: int) -> list[dict[str, Any]]:

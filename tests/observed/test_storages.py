@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.observed.test_instances import look
 from tests.support import live
+from tests.support.instances import look
 
 from allotment.observed.rollout import BlobVersions, ResourceRef, derive_stage
 from allotment.observed.status import Storage

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.observed.test_stocks import placeholder
 from tests.support import live
+from tests.support.placeholders import placeholder
 
 from allotment.observed.objects import Deployment, Node
 from allotment.observed.status import (

@@ -8,28 +8,10 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.portal_access import ACCESS
 
-from allotment.declared.tenant_facts import MemberFacts, TenantFacts
-from allotment.portal.access import Visitor, build_access_list, read_visitor
+from allotment.portal.access import Visitor, read_visitor
 
-
-def tenant(name: str, *members: MemberFacts) -> TenantFacts:
-    return TenantFacts(name, "team", "Active", {}, (), (), (), members)
-
-
-ACCESS = build_access_list(
-    ["platform-team"],
-    [
-        tenant(
-            "kite",
-            MemberFacts("User", "mia", "Viewer", "", 0, "00u1mia"),
-            MemberFacts("User", "nobody", "Admin", "nobody", 0),
-            MemberFacts("Group", "kite-team", "Member", "", 0),
-        ),
-        tenant("kite-two", MemberFacts("User", "zoe", "Admin", "", 0, "00u1zoe")),
-        tenant("empty"),
-    ],
-)
 PUBLIC = ("index.html", "assets/portal.css", "catalog/offers.json", "start/index.html")
 PROTECTED = (
     "tenants/kite/index.html",

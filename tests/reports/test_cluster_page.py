@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.observed.test_instances import CRASHED, RUNS
-from tests.observed.test_orphans import ARGOCD, DEPLOYMENT, SINCE, after, look, published
 from tests.support import live
+from tests.support.instances import CRASHED, RUNS
+from tests.support.orphans import ARGOCD, DEPLOYMENT, SINCE, after, look, published
 
 from allotment.observed.drift import Difference
 from allotment.observed.edits import ManualEdit, with_edits

@@ -6,7 +6,7 @@ import re
 from fnmatch import fnmatchcase
 
 import pytest
-from tests.declared.test_approvers import ACME, SPEC
+from tests.support.ownership import ACME, SPEC
 
 from allotment.declared.approvers import ChangeAuthority
 from allotment.declared.people import Account

@@ -11,8 +11,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from tests.billing.test_daily_costs import bill
-from tests.billing.test_invoices import used
+from tests.support.monthly_bills import bill
+from tests.support.priced_uses import used
 
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.declared.values import GIBI

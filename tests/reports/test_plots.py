@@ -7,8 +7,8 @@ from fractions import Fraction
 from xml.etree.ElementTree import Element, fromstring
 
 import pytest
-from tests.billing.test_daily_costs import bill
-from tests.billing.test_invoices import used
+from tests.support.monthly_bills import bill
+from tests.support.priced_uses import used
 
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.reports.plots import COLORS, HEIGHT, OTHERS, WIDTH, draw_plots, find_top, render_svg

@@ -8,6 +8,7 @@ from pathlib import Path
 import git
 import pytest
 from tests.conftest import DAY, Allot, copy, edit, errors
+from tests.support.folder_commit import commit
 
 Change = Callable[[Path], object]
 CACHE = "tenants/studio-kite/storages/model-cache.yaml"
@@ -20,16 +21,6 @@ def merged(sample: Path) -> Path:
     """Return the sample, committed."""
     commit(sample)
     return sample
-
-
-def commit(root: Path) -> str:
-    repo = git.Repo.init(root, initial_branch="main")
-    with repo.config_writer() as config:
-        config.set_value("user", "name", "Test")
-        config.set_value("user", "email", "test@example.invalid")
-    repo.git.add(all=True)
-    repo.index.commit("state")
-    return str(repo.head.commit.hexsha)
 
 
 def move(root: Path, old: str, new: str) -> None:

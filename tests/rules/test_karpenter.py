@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.conftest import DAY, Allot, edit
-from tests.manifests.cluster.test_node_pool import POOL, declared
+from tests.support.sliced_pool import POOL, declared
 
 H100 = "clusters/us-1/node-pools/h100.yaml"
 

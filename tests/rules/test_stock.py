@@ -9,7 +9,7 @@ from pathlib import Path
 import git
 import pytest
 from tests.conftest import DAY, Allot, copy, edit
-from tests.rules.test_folder_change import commit
+from tests.support.folder_commit import commit
 
 Change = Callable[[Path], None]
 

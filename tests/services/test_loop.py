@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from tests.services.pull_requests.test_comment_loop import RecordedLog
+from tests.support.comment_loop_bed import RecordedLog
 
 from allotment.adapters.backoff import Backoff
 from allotment.problems import OperationRefused

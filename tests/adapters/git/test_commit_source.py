@@ -13,7 +13,7 @@ import git
 import pytest
 from tests.adapters.git.malformed import entry, write
 from tests.conftest import DAY, Allot, errors
-from tests.rules.test_folder_change import commit
+from tests.support.folder_commit import commit
 
 from allotment.adapters.declaration_source import Source, content_key
 from allotment.adapters.folder_source import MAX_DEPTH, FolderSource

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.rules.test_folder_change import commit
+from tests.support.folder_commit import commit
 
 from allotment.adapters.declaration_source import ScopeFiles
 from allotment.adapters.file_cache import FileCache

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.conftest import Allot, Result, checked, edit
-from tests.observed.test_instances import RUNS
 from tests.support import live
+from tests.support.instances import RUNS
 from tests.support.published import Place, git
 from tests.support.reported import Bed
 

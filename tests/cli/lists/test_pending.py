@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.adapters.forge.server import REPOSITORY, TOKEN, GitHubWorld
 from tests.adapters.git.malformed import write_commit
-from tests.cli.test_comment import AUTHOR, WEBUI, Desk, desk, on_each_forge
 from tests.conftest import Allot, Result, checked, edit
+from tests.support.comment_desk import AUTHOR, WEBUI, Desk, desk, on_each_forge
+from tests.support.pending_proposals import find_urls, propose_new
 from tests.support.published import EMPTY_STORAGE, INSTANCE, git
 
 from allotment.adapters import forge
@@ -32,21 +33,6 @@ def run_pending(desk: Desk, allot: Allot) -> Allot:
 def rows(result: Result) -> list[str]:
     assert result.code == 0, result.err
     return [" ".join(line.split()) for line in result.out.splitlines()][1:]
-
-
-def propose_new(desk: Desk, number: int, path: str, text: str) -> None:
-    """Open a pull request that adds a file."""
-    root = desk.place.root
-    git(root, "checkout", "-q", "-B", f"change-{number}")
-    (root / path).write_text(text, encoding="utf-8")
-    git(root, "add", path)
-    desk.open(number, "ada-k")
-
-
-def find_urls(desk: Desk) -> dict[int, str]:
-    """Return the URL of each open pull request, as the forge's adapter reads it."""
-    connection = forge.connect(desk.world.kind, f"https://forge.example/{REPOSITORY}", Token(TOKEN), desk.world.api)
-    return {request.number: request.url for request in connection.open_pull_requests("main")}
 
 
 @on_each_forge

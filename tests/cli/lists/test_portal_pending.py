@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from tests.adapters.forge.server import REPOSITORY, TOKEN
-from tests.cli.lists.test_pending import find_urls, propose_new
-from tests.cli.test_comment import Desk, desk, on_each_forge
 from tests.conftest import Allot, Result
+from tests.support.comment_desk import Desk, desk, on_each_forge
+from tests.support.pending_proposals import find_urls, propose_new
 from tests.support.published import INSTANCE, git
 
 from allotment.adapters import forge

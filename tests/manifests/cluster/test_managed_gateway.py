@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import DAY, Allot, edit, errors
-from tests.isolation.test_gate import BOUNDARIES
+from tests.support.gate_bed import BOUNDARIES
 
 from allotment.isolation.gate import IsolationBroken, IsolationGate
 from allotment.manifests.yaml_text import dump, load

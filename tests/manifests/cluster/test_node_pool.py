@@ -6,33 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import DAY, Allot, edit
+from tests.support.sliced_pool import SLICED, declared
 
 from allotment.manifests.yaml_text import load
 
-POOL = "clusters/us-1/node-pools/l4-ts4.yaml"
-SLICED = """\
-apiVersion: allotment.dev/v1alpha1
-kind: NodePool
-metadata:
-  name: l4-ts4
-spec:
-  node:
-    gpu:
-      model: nvidia-l4
-      count: 4
-    cpu: 46
-    memory: 190Gi
-  sharing:
-    timeSlicing:
-      replicas: 4
-  generation: 3
-  karpenter:
-    maxNodes: 3
-    nodeClassRef:
-      group: karpenter.azure.com
-      kind: AKSNodeClass
-      name: gpu
-"""
 MIG = SLICED.replace(
     "timeSlicing:\n      replicas: 4", 'mig:\n      config: mixed\n      devices:\n        "1g.6gb": 2'
 )
@@ -41,11 +18,6 @@ MIG = SLICED.replace(
 def pool_of(root: Path, allot: Allot, out: Path, name: str) -> list[dict[str, Any]]:
     assert allot("render", "--repo", root, "--out", out, "--as-of", DAY).code == 0
     return load((out / f"us-1/platform/node-pools/{name}.rendered.yaml").read_bytes())
-
-
-def declared(root: Path, text: str = SLICED) -> Path:
-    (root / POOL).write_text(text, encoding="utf-8")
-    return root
 
 
 def test_a_sliced_pool_says_what_its_nodes_will_have(sample: Path, allot: Allot, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import DAY, Allot, copy_sample
-from tests.manifests.test_layout import misfits, rendered
+from tests.support.rendered_tree import misfits, rendered
 from tests.support.ways_of_sharing import INSTANCES, TENANT, declare_all
 
 from allotment.adapters.folder_source import FolderSource

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.manifests.test_layout import sample_tree
+from tests.support.rendered_tree import sample_tree
 
 from allotment.manifests.yaml_text import load
 from allotment.programs import ending

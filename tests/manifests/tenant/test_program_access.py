@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import DAY, PUBLIC_INSTANCE, Allot, edit
-from tests.isolation.test_gate import BOUNDARIES, WEBUI, entitled, of
-from tests.manifests.test_layout import sample_tree
+from tests.support.gate_bed import BOUNDARIES, WEBUI, entitled, of
+from tests.support.rendered_tree import sample_tree
 
 from allotment.isolation.gate import IsolationGate
 from allotment.manifests import login

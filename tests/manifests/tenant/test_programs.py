@@ -7,7 +7,7 @@ import hashlib
 import json
 
 import pytest
-from tests.manifests.test_layout import sample_tree
+from tests.support.rendered_tree import sample_tree
 
 from allotment.lifecycle.published_manifests import read_program_names
 from allotment.manifests import paths

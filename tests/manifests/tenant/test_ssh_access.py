@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import DAY, Allot, edit
-from tests.manifests.test_layout import misfits
+from tests.support.rendered_tree import misfits
 
 from allotment.manifests.yaml_text import load
 

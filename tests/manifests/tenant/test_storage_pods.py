@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import Allot, edit
-from tests.manifests.test_layout import rendered, sample_tree
+from tests.support.rendered_tree import rendered, sample_tree
 
 from allotment.manifests.yaml_text import load
 

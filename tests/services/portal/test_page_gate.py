@@ -7,7 +7,7 @@ import json
 from http import HTTPStatus
 
 import pytest
-from tests.portal.test_access import ACCESS
+from tests.support.portal_access import ACCESS
 
 from allotment.adapters.page_server import Decision
 from allotment.portal.access import AccessList

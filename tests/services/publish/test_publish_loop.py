@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-from tests.cli.test_gating import replicas, seen, waiting
 from tests.conftest import DAY, edit
-from tests.services.pull_requests.test_comment_loop import RecordedLog
 from tests.support import damage
+from tests.support.comment_loop_bed import RecordedLog
+from tests.support.gated_instance import replicas, seen, waiting
 from tests.support.published import Place, git
 
 from allotment.adapters.git import clone

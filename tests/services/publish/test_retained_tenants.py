@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from tests.adapters.git.malformed import write
-from tests.cli.test_signed import declare, new_key
 from tests.conftest import edit
-from tests.services.publish.test_tenant_error import BREAKS
 from tests.support.published import Place, git
+from tests.support.signing_keys import declare, new_key
+from tests.support.tenant_errors import BREAKS
 
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository

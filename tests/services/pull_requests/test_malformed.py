@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.adapters.git.malformed import REFUSED, replaced, write_commit, write_tree
-from tests.services.pull_requests.test_comment_loop import Bed, bed
+from tests.support.comment_loop_bed import Bed, bed
 from tests.support.published import git
 
 __all__ = ["bed"]  # a fixture

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.adapters.forge.server import GitHubWorld
-from tests.cli.test_comment import Desk
 from tests.conftest import Allot
-from tests.services.pull_requests.test_comment_loop import Bed
+from tests.support.comment_desk import Desk
+from tests.support.comment_loop_bed import Bed
 from tests.support.published import Place, git
 
 from allotment.services.pull_requests import plan_sandbox

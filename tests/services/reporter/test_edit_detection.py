@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.observed.test_drift import live as applied
 from tests.support import live
+from tests.support.edited_objects import NAMESPACE, OURS, POLICY, SPACE, Object, manifest, whole
 from tests.support.reported import CLUSTER, Bed
 
 from allotment.adapters.backoff import NO_BACKOFF
@@ -18,41 +16,15 @@ from allotment.adapters.metrics import metrics_text
 from allotment.manifests.paths import namespace_file, resource_file
 from allotment.manifests.yaml_text import dump
 from allotment.observed import decoding
-from allotment.observed.objects import LiveObject
 from allotment.observed.status import Condition
 from allotment.services.reporter import published_objects, reporter
-
-Object = dict[str, Any]
-SPACE = f"t-{live.TENANT}"
-OURS = {"app.kubernetes.io/managed-by": "allotment", "allotment.dev/tenant": live.TENANT}
-
-
-def manifest(kind: str, name: str, spec: Object, **labels: str) -> Object:
-    return {"kind": kind, "metadata": {"name": name, "namespace": SPACE, "labels": {**OURS, **labels}}, "spec": spec}
-
 
 TEMPLATE = {"metadata": {"labels": OURS}, "spec": {"containers": [{"name": "main", "image": "registry.example/x:1"}]}}
 DEPLOYMENT = manifest(
     "Deployment", "webui", {"replicas": 1, "template": TEMPLATE}, **{"allotment.dev/instance": "webui"}
 )
-POLICY = manifest("NetworkPolicy", "deny-all", {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]})
-NAMESPACE = {"kind": "Namespace", "metadata": {"name": SPACE, "labels": OURS}}
 INSTANCE = resource_file(live.TENANT, "compute", "webui")
 SPEC = "spec.template.spec"
-
-
-def whole(*objects: Object) -> list[tuple[str, LiveObject]]:
-    """Return objects as they are kept once an API server has sent them."""
-    live_objects = []
-    for number, raw_object in enumerate(objects):
-        live_object = applied(raw_object)
-        live_object["metadata"]["uid"] = f"{raw_object['kind']}-{raw_object['metadata']['name']}"
-        live_object["metadata"].setdefault("creationTimestamp", live.AT.format(number))
-        line = json.dumps({"type": "ADDED", "object": live_object}).encode()
-        event = decoding.WHOLE_OBJECT_KINDS[raw_object["kind"]].decode_event(line)
-        assert isinstance(event.object, LiveObject)
-        live_objects.append((raw_object["kind"], event.object))
-    return live_objects
 
 
 class Edited(Bed):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.conftest import PROJECT
-from tests.observed.test_instances import RUNS
 from tests.support import live
+from tests.support.instances import RUNS
 from tests.support.published import git
 from tests.support.reported import BRANCH, CLUSTER, Bed
 

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 import yaml
 from tests.adapters.git.malformed import write
-from tests.observed.test_cold_starts import PENDING, build_started_pod
-from tests.observed.test_instances import CRASHED, RUNS, STOPPED
-from tests.observed.test_stocks import placeholder
 from tests.support import damage, live
+from tests.support.cold_starts import PENDING, build_started_pod
+from tests.support.instances import CRASHED, RUNS, STOPPED
+from tests.support.placeholders import placeholder
 from tests.support.published import git
+from tests.support.recorded_usage import capacity, ended_usage, gaps, numbered, read_log
 from tests.support.reported import BRANCH, OURS, PATH, Bed
 
 from allotment.adapters.backoff import NO_BACKOFF, Backoff
@@ -29,17 +30,12 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import metrics_text
 from allotment.branches.rendered_branches import SOURCE_REF
 from allotment.branches.retention_ref import RETAINED
-from allotment.branches.status_branches import usage_path
 from allotment.observed.retention import RetainedTenant, RetentionReason, RetentionRecord
 from allotment.observed.status import (
-    CapacityUsage,
     ClusterStatus,
-    UsageInterval,
-    parse_capacity_usage,
     parse_cluster_status,
 )
 from allotment.observed.status import dump_status as text_of_status
-from allotment.observed.usage_log import parse_usage_log
 from allotment.problems import OperationRefused
 from allotment.services.reporter import published_objects, reporter
 
@@ -163,46 +159,10 @@ def test_changes_within_an_interval_are_one_commit_that_loses_none(tmp_path: Pat
     ]  # fmt: skip
 
 
-def read_log(bed: Bed, owner: str) -> list[UsageInterval]:
-    """Return the intervals of a usage log and of the logs before it, oldest first."""
-    intervals: list[UsageInterval] = []
-    commit = BRANCH
-    while commit:
-        if not git(bed.remote, "ls-tree", commit, usage_path(owner)):
-            assert commit == BRANCH
-            break
-        log = parse_usage_log(git(bed.remote, "show", f"{commit}:{usage_path(owner)}").encode())
-        intervals[:0] = log.intervals
-        commit = log.header.previous
-    return intervals
-
-
-def ended_usage(bed: Bed) -> list[tuple[str, str, str, str]]:
-    """Return the ended intervals of the tenant, oldest first: uid, start, end, and the last observation before a gap."""
-    return [
-        (each.uid, each.start_time[14:19], each.end_time[14:19], each.last_observed_at[14:19])
-        for each in read_log(bed, live.TENANT)
-    ]
-
-
-def capacity(bed: Bed) -> CapacityUsage:
-    """Return the stocks and nodes."""
-    return parse_capacity_usage((git(bed.remote, "show", f"{BRANCH}:capacity.yaml") + "\n").encode())
-
-
-def gaps(bed: Bed) -> list[tuple[str, str]]:
-    """Return the recorded gaps, oldest first."""
-    return [(gap.start_time[14:19], gap.end_time[14:19]) for gap in read_log(bed, "") if gap.kind == "Gap"]
-
-
 def ended_nodes(bed: Bed) -> list[tuple[str, str, str]]:
     """Return the nodes that have ended: name, end, and the last observation before a gap."""
     ended = [each for each in read_log(bed, "") if each.kind == "NodePool"]
     return [(each.node, each.end_time[14:19], each.last_observed_at[14:19]) for each in ended]
-
-
-def numbered(number: int) -> tuple[dict[str, Any], ...]:
-    return live.deployment(), live.replica_set(), live.pod(number=number, node="n1", scheduled=number)
 
 
 def test_units_that_change_twice_between_two_commits_are_all_recorded(tmp_path: Path, remote: Path) -> None:

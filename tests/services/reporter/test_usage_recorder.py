@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.observed.test_stocks import placeholder
-from tests.services.reporter.test_reporter import capacity, ended_usage, gaps, numbered
 from tests.support import live
+from tests.support.placeholders import placeholder
 from tests.support.published import git
+from tests.support.recorded_usage import capacity, ended_usage, gaps, numbered
 from tests.support.reported import BRANCH, OURS, Bed
 
 from allotment.adapters.backoff import NO_BACKOFF

@@ -20,10 +20,10 @@ import pytest
 import yaml
 from kubernetes.config.config_exception import ConfigException
 from prometheus_client import CollectorRegistry
-from tests.cli.test_exec import kubeconfig_of
 from tests.services.ssh_gateway.cluster import CONFIG_MAP, LocalCluster
 from tests.support import live
 from tests.support.faults import serving
+from tests.support.kubeconfig import kubeconfig_of
 
 from allotment.adapters.cluster import api as api_module
 from allotment.adapters.cluster.api import ApiServer

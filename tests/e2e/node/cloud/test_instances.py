@@ -13,7 +13,7 @@ from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
 from tests.e2e.node.conftest import SPACE, TENANT, declare_all, in_pod, only_pod
 from tests.e2e.node.pods import processes_of, uid_map
-from tests.e2e.test_report import until
+from tests.support.cloud_status import until
 from tests.support.published import EMPTY_STORAGE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]

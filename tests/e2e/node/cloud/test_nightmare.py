@@ -22,8 +22,8 @@ from tests.controlplane.gitea import ADMIN
 from tests.controlplane.processes import eventually
 from tests.e2e.cloud import REPOSITORY, Cloud
 from tests.e2e.pulls import Person
-from tests.e2e.test_faults import brought_back
-from tests.e2e.test_report import BRANCH, OURS, until
+from tests.support.cloud_recovery import brought_back
+from tests.support.cloud_status import BRANCH, OURS, until
 from tests.support.published import git
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]

@@ -21,9 +21,9 @@ from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
 from tests.e2e.node.conftest import SPACE, TENANT, declare_all
 from tests.e2e.node.pods import processes_of
-from tests.e2e.test_report import storage
-from tests.e2e.test_storage import SNAPSHOT
 from tests.programs.volumes import content, files
+from tests.support.cloud_status import storage
+from tests.support.cloud_storage import SNAPSHOT
 from tests.support.published import EMPTY_STORAGE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]

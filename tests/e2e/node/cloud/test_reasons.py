@@ -18,7 +18,7 @@ from tests.controlplane.client import Object
 from tests.controlplane.fixtures import Node
 from tests.e2e.cloud import Cloud
 from tests.e2e.node.conftest import SPACE, TENANT, declare_all, in_pod
-from tests.e2e.test_report import BRANCH, file, instance, steps, storage
+from tests.support.cloud_status import BRANCH, file, instance, steps, storage
 from tests.support.published import EMPTY_STORAGE, git
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
