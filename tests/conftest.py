@@ -61,6 +61,13 @@ os.environ["GIT_CONFIG_SYSTEM"] = str(Path(__file__).with_name("git.config"))
 Allot = Callable[..., Result]
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip the folder of the end-to-end tests if `-m` deselects all of them, because the imports of its modules take long."""
+    expression: str = config.getoption("markexpr")
+    is_deselected = "not e2e" in expression.split(" and ") and " or " not in expression
+    return True if is_deselected and collection_path == PROJECT / "tests/e2e" else None
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
     """Let `--dist loadfile` give a worker all modules of a folder that share a real node. Marks of groups, which xdist has for

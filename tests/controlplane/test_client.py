@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubernetes.client.exceptions import ApiException
-from kubernetes.dynamic.exceptions import ConflictError
 
 from tests.controlplane import client as module
 from tests.controlplane.client import Client
@@ -24,6 +22,9 @@ class Server:
         self.refusals = refusals
 
     def create(self, *_: object, body: dict[str, Any], **__: object) -> dict[str, Any]:
+        from kubernetes.client.exceptions import ApiException
+        from kubernetes.dynamic.exceptions import ConflictError
+
         if self.refusals:
             self.refusals -= 1
             answer = ApiException(status=409, reason="Conflict")
@@ -50,6 +51,8 @@ def test_a_write_that_lost_the_race_for_a_quota_is_sent_again(client: Client) ->
 
 @pytest.mark.parametrize(("kind", "refusals"), [("resourcequotas", 3), ("jobs", 1)])
 def test_a_conflict_that_stays_or_is_another_is_raised(client: Client, kind: str, refusals: int) -> None:
+    from kubernetes.dynamic.exceptions import ConflictError
+
     client._api = Server(kind, refusals)  # type: ignore[assignment]  # as above
     with pytest.raises(ConflictError):
         client.create(JOB)

@@ -6,9 +6,7 @@ import struct
 
 import pytest
 from tests.conftest import PROJECT
-
-pytest.importorskip("playwright")
-from tests.portal.screens import FOLDER, SCREENS  # after the check for playwright
+from tests.portal.screens import FOLDER, SCREENS
 
 LARGEST = 200 * 1024
 

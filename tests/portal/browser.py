@@ -9,9 +9,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -37,6 +38,8 @@ def serve(folder: Path) -> Iterator[str]:
 @contextmanager
 def launch() -> Iterator[Browser]:
     """Start Chromium while the block runs."""
+    from playwright.sync_api import sync_playwright
+
     assert BROWSER is not None
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from playwright.sync_api import Browser
 from tests.conftest import PROJECT
 from tests.portal.browser import launch, serve, wait_for_form
 from tests.portal.sample_site import NOW, build, create_place
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 FOLDER = PROJECT / "docs/screens/portal"
 

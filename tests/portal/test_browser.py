@@ -10,12 +10,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
 import yaml
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser
 from tests.conftest import DAY, Allot, edit
 from tests.portal.browser import BROWSER, Visit, launch, serve, wait_for_form
 from tests.portal.sample_site import build, create_place, report_all
@@ -24,6 +22,9 @@ from tests.support.published import Place, git
 from allotment.declared import documents
 from allotment.declared.kinds.members import MAX_USERS
 from allotment.observed.status import UsageInterval
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.skipif(
     BROWSER is None and "CI" not in os.environ, reason="no Chromium is installed: apt-get install chromium"
@@ -101,6 +102,8 @@ def shape(path: str) -> str:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_pages_are_accessible(site: Site, browser: Browser, theme: Literal["light", "dark"]) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
     context = browser.new_context(color_scheme=theme)
     page = context.new_page()
     for path in PAGE_TYPES:

@@ -11,8 +11,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from kubernetes import client
-
 from allotment.adapters.cluster.api import ApiServer
 
 Object = dict[str, Any]
@@ -114,9 +112,10 @@ def serving(*script: Answer, otherwise: Answer) -> Iterator[Server]:
 
 def api_of(server: Server, token: Callable[[], str] | None = None) -> ApiServer:
     """Return the server as our adapter talks to it."""
+    from kubernetes.client import Configuration  # most tests that import this module need no client
 
-    def load() -> client.Configuration:
-        configuration = client.Configuration(host=server.url)
+    def load() -> Configuration:
+        configuration = Configuration(host=server.url)
         if token is not None:
             configuration.api_key = {"authorization": f"Bearer {token()}"}
         return configuration

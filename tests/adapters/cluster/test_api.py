@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from kubernetes.client import Configuration
 from tests.support.faults import Answer, Request, api_of, fails, serving
 
 from allotment.adapters.cluster import api as module
@@ -85,6 +84,8 @@ def test_a_server_that_is_away_says_nothing() -> None:
 
 
 def test_what_keeps_an_answer_away_is_said_in_words() -> None:
+    from kubernetes.client import Configuration
+
     def broken(request: Request) -> None:
         request.begin(Content_Length="1000")
         request.say(b"x")

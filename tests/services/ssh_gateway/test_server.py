@@ -18,7 +18,6 @@ from typing import Any
 import asyncssh
 import pytest
 import yaml
-from kubernetes.config.config_exception import ConfigException
 from prometheus_client import CollectorRegistry
 from tests.services.ssh_gateway.cluster import CONFIG_MAP, LocalCluster
 from tests.support import live
@@ -592,6 +591,7 @@ def test_an_unreadable_line_takes_access_from_nobody_else(ssh: Bed, monkeypatch:
 
 def test_a_gateway_without_a_readable_token_ends_the_session(ssh: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     """The token of a pod is replaced now and then, and can be empty for a moment."""
+    from kubernetes.config.config_exception import ConfigException
 
     def fail(_configuration: object) -> dict[str, str]:
         raise ConfigException("Token file exists but empty.")
