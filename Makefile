@@ -8,28 +8,48 @@ DIST ?= dist
 # What Python compiled is kept, whatever the environment says: tests start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-install e2e e2e-node e2e-scale check docs docs-serve screens controlplane cluster cluster-down golden bench dist lock clean
+.PHONY: demo test test-process test-changed test-install e2e e2e-all e2e-node e2e-scale check docs docs-serve screens controlplane cluster cluster-down golden bench dist lock clean
 
 # The demo installs only the packages that the program needs to run. Every other target installs those of development too.
 demo: $(if $(wildcard .venv/ready),.venv/ready,.venv/run)
 	@$(BIN)/python tests/demo.py $(OUT)
 
-test test-install: export TMPDIR = $(shell $(PYTHON) -m tests.temporary_folder)
+test test-process test-changed test-install: export TMPDIR = $(shell $(PYTHON) -m tests.temporary_folder)
+# What needs a cluster, installs packages or is in the lane of `test-process` is left out.
+FAST := not e2e and not install and not process
+
+# What needs no process of its own but Git's: rules, rendering, the gate, commands in this process, Git stores.
 test: .venv/ready
-	$(BIN)/pytest -n auto --dist worksteal -m "not e2e and not install" --durations=20
+	$(BIN)/pytest -n auto --dist worksteal -m "$(FAST)" --durations=20
+
+# What starts the program as a process, a browser or a sandbox, is killed, or exhausts a limit.
+test-process: .venv/ready
+	$(BIN)/pytest -n auto --dist worksteal -m process --durations=20
+
+# BASE=HEAD~3: another commit to compare with. The tests of `make test` that import what changed, or mirror it.
+BASE ?= origin/main
+test-changed: .venv/ready
+	@files="$$($(BIN)/python -m tests.changed $(BASE))"; test -n "$$files" || { echo "Nothing changed that a test imports."; exit; }; \
+	$(BIN)/pytest -n auto --dist worksteal -m "$(FAST)" $$files || test $$? -eq 5
 
 # What installs packages, or refuses to, as CI and pre-commit do it for those who use Allotment.
 test-install: .venv/ready
 	$(BIN)/pytest -n 2 -m install
 
-# Two modules at a time, those that take longest first, each worker with clusters of its own. As root, those that need a
-# node that runs containers are among them; else they say why they are skipped.
+# Two groups of modules at a time, those that take longest first, each worker with clusters of its own. As root, those that
+# need a node that runs containers are among them; else they say why they are skipped. A wait that took too long runs once
+# more, and the end of the output names it; an assertion that fails never runs again. The commit draws the long scenarios.
+E2E := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=40 --reruns 1 --only-rerun NotInTime
 e2e: controlplane
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "e2e and not scale" --durations=20
+	$(E2E) -m "e2e and not scale" --scenarios drawn
+
+# With every long scenario. Commit tests/controlplane/full_run.json afterwards.
+e2e-all: controlplane
+	$(E2E) -m "e2e and not scale" --scenarios all
 
 # Only those on a node that runs containers, in a private world of this machine: as root.
 e2e-node: controlplane
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m node --durations=20
+	$(E2E) -m node
 
 # Hundreds of tenants at once: a quarter of an hour, by hand.
 e2e-scale: controlplane

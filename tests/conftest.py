@@ -26,7 +26,7 @@ from allotment.reports.outputs import schema_file
 if TYPE_CHECKING:
     from tests.support.published import Place, Places
 
-pytest_plugins = ["tests.controlplane.fixtures"]
+pytest_plugins = ["tests.controlplane.fixtures", "tests.controlplane.scenarios"]
 
 SHARING = "tests/e2e/node/"  # below it each folder's modules share one
 PROJECT = Path(__file__).resolve().parent.parent

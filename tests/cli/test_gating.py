@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from tests.conftest import edit
-from tests.controlplane.processes import eventually
 from tests.support.gated_instance import INSTANCE, STORAGE, STORED, TENANT, replicas, seen, waiting
 from tests.support.published import Place, Running, git, with_own_programs
+from tests.support.waiting import eventually
 
 from allotment.adapters.git.repository import Repository
 from allotment.lifecycle.published_manifests import (

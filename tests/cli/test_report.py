@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 import yaml
 from tests.conftest import Allot
-from tests.controlplane.processes import eventually
 from tests.support import damage, live
 from tests.support.faults import Answer, Request, Server, listed, serving, stays
 from tests.support.instances import CRASHED, RUNS
 from tests.support.killed import Run, kill_everywhere, killed_at
 from tests.support.published import git
+from tests.support.waiting import eventually
 
 from allotment.adapters.git.repository import Repository
 from allotment.observed.status import parse_tenant_status

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Allot, edit
-from tests.controlplane.processes import eventually
 from tests.support.published import Place, Running, git
+from tests.support.waiting import eventually
 
 from allotment.adapters.http_server import Throttle
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tests.conftest import edit
 from tests.portal.sample_site import create_place
 from tests.support.published import Place
 from tests.support.running_portal import RunningPortal
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -30,17 +30,11 @@ def portal(place: Place, tmp_path: Path) -> Iterator[RunningPortal]:
 
 
 def wait_for(portal: RunningPortal, path: str, text: str) -> None:
-    end = time.monotonic() + 60
-    while text not in portal.page(path):
-        assert time.monotonic() < end, portal.log.read_text()
-        time.sleep(0.1)
+    eventually(lambda: text in portal.page(path), f"{text!r} on {path} of {portal.log}", pause=0.1)
 
 
 def wait_until_ready(portal: RunningPortal) -> None:
-    end = time.monotonic() + 60
-    while portal.get("/readyz")[0] != 200:
-        assert time.monotonic() < end, portal.log.read_text()
-        time.sleep(0.1)
+    eventually(lambda: portal.get("/readyz")[0] == 200, f"the portal of {portal.log} to be ready", pause=0.1)
 
 
 def test_a_merge_changes_the_pages_of_its_tenant(portal: RunningPortal, place: Place) -> None:
@@ -92,8 +86,6 @@ def test_a_declared_portal_shows_a_tenant_to_its_members_only(place: Place, tmp_
     assert "<h1>Ada</h1>" in portal.page("/tenants/solo-ada/", X_Portal_Groups=team)
     edit(place.root, "tenants/solo-ada/members.yaml", "subject: 00u1ada", "subject: 00u1other")
     place.merge()
-    end = time.monotonic() + 60
-    while portal.request("/tenants/solo-ada/", X_Portal_Subject="00u1ada")[0] == 200:
-        assert time.monotonic() < end, portal.log.read_text()
-        time.sleep(0.1)
+    path, subject = "/tenants/solo-ada/", "00u1ada"
+    eventually(lambda: portal.request(path, X_Portal_Subject=subject)[0] != 200, "the subject to be refused", pause=0.1)
     assert portal.end() == 0

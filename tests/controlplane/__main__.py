@@ -9,6 +9,7 @@ import click
 
 from tests.controlplane import bed, crates, crds, debian, gitea_pages, node, programs, protocols
 from tests.controlplane.processes import NotStarted
+from tests.support.waiting import NotInTime
 
 
 @click.group()
@@ -80,5 +81,5 @@ def down() -> None:
 if __name__ == "__main__":
     try:
         main(prog_name="python -m tests.controlplane")
-    except (programs.NotBuilt, NotStarted, ValueError) as why:
+    except (programs.NotBuilt, NotStarted, NotInTime, ValueError) as why:
         sys.exit(f"The test bed: {why}")

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.controlplane.processes import eventually
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:  # its import takes a second, and most tests need no cluster
     from kubernetes.dynamic import DynamicClient

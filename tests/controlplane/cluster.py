@@ -24,6 +24,7 @@ from allotment.declared.inventory import ScopeDeclarations
 from tests.controlplane import crds, processes, programs, simulated
 from tests.controlplane.client import Client
 from tests.controlplane.world import ADVERTISED
+from tests.support.waiting import eventually
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 STATE = PROJECT / ".cluster"
@@ -134,7 +135,7 @@ def start(cluster: Cluster, declared: ScopeDeclarations) -> None:
     _play(cluster, [stage for stage in _stages() if stage["metadata"]["name"] not in left_out])
     for manifest in simulated.surroundings(declared):
         client.create(manifest) if manifest["kind"] == "Node" else client.apply(manifest)
-    processes.eventually(lambda: _nodes_are_ready(client), "nodes to be ready")
+    eventually(lambda: _nodes_are_ready(client), "nodes to be ready")
 
 
 def note_started(cluster: Cluster, root: Path, parts: dict[str, Any]) -> None:
@@ -257,7 +258,7 @@ def _play(cluster: Cluster, stages: list[dict[str, Any]]) -> None:
         log_entries = [json.loads(line) for line in log.splitlines() if '"Start stage controller"' in line]
         return kinds <= {log_entry["ref"]["Kind"] for log_entry in log_entries} and times > 1
 
-    processes.eventually(all_are_played, "KWOK to play its Stages", pause=0.5)
+    eventually(all_are_played, "KWOK to play its Stages", pause=0.5)
 
 
 def _nodes_are_ready(client: Client) -> bool:

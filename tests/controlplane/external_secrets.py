@@ -11,7 +11,8 @@ import yaml
 from tests.controlplane import processes, programs
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.processes import LOOPBACK, eventually
+from tests.controlplane.processes import LOOPBACK
+from tests.support.waiting import eventually
 
 NAME = "external-secrets"
 API = "external-secrets.io/v1"

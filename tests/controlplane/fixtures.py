@@ -19,6 +19,7 @@ from tests.controlplane.argocd import ArgoCD
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import Gitea
 from tests.controlplane.world import World
+from tests.support.waiting import eventually
 
 BED_TOOLS = ("etcd", "kwok", "kubernetes", "argocd")
 
@@ -88,7 +89,7 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     name = f"test-{secrets.token_hex(4)}"
     client = cluster.client
     client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    processes.eventually(lambda: client.get("v1", "ServiceAccount", "default", name), f"the service account of {name}")
+    eventually(lambda: client.get("v1", "ServiceAccount", "default", name), f"the service account of {name}")
     yield name
     client.delete("v1", "Namespace", name)
 

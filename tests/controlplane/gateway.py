@@ -16,6 +16,7 @@ from tests.controlplane import internet, issuer, node, processes, programs, secu
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import PROJECT, Cluster
 from tests.controlplane.world import World
+from tests.support.waiting import eventually
 
 VERSION = "1.39.1"  # of Envoy, which Envoy Gateway wants
 CONTROLLER = "gateway.envoyproxy.io/gatewayclass-controller"
@@ -81,7 +82,7 @@ def start(cluster: Cluster, world: World, domain: str, namespace: str, provider:
     command: list[str | Path] = ["unshare", "--mount", "--propagation", "private", "sh", "-e", place / "apart.sh"]
     command += [program, "server", "--config-path", place / "gateway.yaml"]
     processes.start(place, NAME, world.inside(command), environment)
-    processes.eventually(lambda: f":{PORT} " in world.run(["ss", "-ltn"]), "Envoy to listen")
+    eventually(lambda: f":{PORT} " in world.run(["ss", "-ltn"]), "Envoy to listen")
 
 
 def start_controller(cluster: Cluster, place: Path, domain: str, namespace: str) -> None:
@@ -144,7 +145,7 @@ def _remove_simulated(cluster: Cluster) -> None:
 
 def _put_back(cluster: Cluster) -> None:
     cluster.client.delete("v1", "Namespace", NAMESPACE)
-    processes.eventually(partial(_is_gone, cluster), f"{NAMESPACE} to be gone", 120)
+    eventually(partial(_is_gone, cluster), f"{NAMESPACE} to be gone", 120)
     cluster.client.apply(*_simulated())
 
 

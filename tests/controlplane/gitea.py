@@ -15,6 +15,7 @@ from typing import Any
 from tests.controlplane import gitea_pages, processes, programs
 from tests.controlplane.processes import LOOPBACK
 from tests.controlplane.web import Answered, call
+from tests.support.waiting import eventually
 
 ADMIN, USERS, ORGANISATION, BOT = "admin0", ("ada", "bob"), "northlight", "northlight-bot"
 HOST = "git.northlight.example"  # by which browsers know a Gitea that is not on the loopback
@@ -97,7 +98,7 @@ class Gitea:
                     raise
             return True
 
-        processes.eventually(is_gone, f"the repository {name} to be deleted", pause=1)
+        eventually(is_gone, f"the repository {name} to be deleted", pause=1)
 
     def set_password(self, user: str) -> str:
         """Give a user a new password, and return it."""

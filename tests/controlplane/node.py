@@ -25,6 +25,7 @@ from allotment.declared.kinds.node_pool import NodePool
 from tests.controlplane import debian, dns, images, internet, processes, programs, simulated, world
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.world import ADVERTISED, World
+from tests.support.waiting import eventually
 
 NAME = "real-1"
 TAINT = "allotment.test/real"  # what doesn't ask for this node goes to the simulated ones
@@ -79,7 +80,7 @@ def start(cluster: Cluster) -> World:
     provisioner += [f"--volumes={volumes(cluster)}"]
     processes.start(cluster.folder, "provisioner", provisioner, programs.OWN)
     begun = boot(cluster, {PAUSE: images.busybox("/bin/sleep", "infinity"), dns.IMAGE: dns.EMPTY})
-    processes.eventually(lambda: dns.is_ready(cluster), "names to be resolved")
+    eventually(lambda: dns.is_ready(cluster), "names to be resolved")
     return begun
 
 
@@ -101,7 +102,7 @@ def boot(cluster: Cluster, app_images: Mapping[str, images.Image] | None = None)
     processes.start(place, "plugins", world_.inside(plugins), programs.OWN)
     if app_images:
         take_in(world_, app_images)
-    processes.eventually(lambda: is_ready(cluster, began), f"{NAME} to be ready")
+    eventually(lambda: is_ready(cluster, began), f"{NAME} to be ready")
     return world_
 
 
@@ -137,9 +138,7 @@ def kill(cluster: Cluster, name: str) -> None:
     if len(named_processes) != 1:
         raise processes.NotStarted(f"{len(named_processes)} processes of the node are named {name}")
     named_processes[0].kill()
-    processes.eventually(
-        lambda: not named_processes[0].is_running() or named_processes[0].status() == "zombie", f"{name} to end"
-    )
+    eventually(lambda: not named_processes[0].is_running() or named_processes[0].status() == "zombie", f"{name} to end")
 
 
 def pose(cluster: Cluster, pool: NodePool) -> None:

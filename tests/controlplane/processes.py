@@ -6,24 +6,24 @@ import fcntl
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import psutil
+
+from tests.support.waiting import Final, NotInTime, eventually
 
 MARK = "ALLOT_CONTROLPLANE_OF"  # its value is the folder that the process belongs to; children inherit it
 LOOPBACK = "127.0.0.1"
 SHOWN = 20  # lines of a log
 GO = {"GOGC": "300"}  # Go's programs collect garbage a third as often: a test bed has memory to spare, and no cores
-T = TypeVar("T")
 _children: list[subprocess.Popen[bytes]] = []  # of this process; whom it forgets it would be warned about
 
 
-class NotStarted(Exception):
-    """A program ended, or said nothing in time."""
+class NotStarted(Final):
+    """A program ended, or can't be started."""
 
 
 def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -66,7 +66,8 @@ class Started(NamedTuple):
     log: Path
 
     def wait_until(self, well: Callable[[], object], seconds: float = 60) -> None:
-        """Return once `well` is true. Raises NotStarted, with the end of the log, when it ends before or takes too long."""
+        """Return once `well` is true. Raises NotStarted if the program ends before, and NotInTime if that takes too long, each
+        with the end of the log."""
 
         def is_well() -> bool:
             if self.process.poll() is not None:
@@ -75,9 +76,9 @@ class Started(NamedTuple):
 
         try:
             eventually(is_well, self.name, seconds)
-        except NotStarted as why:
-            last_words = self.log.read_text(errors="replace").splitlines()[-SHOWN:]
-            raise NotStarted("\n".join([str(why), *last_words])) from None
+        except (NotInTime, NotStarted) as error:
+            last_lines = self.log.read_text(errors="replace").splitlines()[-SHOWN:]
+            raise type(error)("\n".join([str(error), *last_lines])) from None
 
 
 def running(folder: Path, name: str | None = None) -> list[psutil.Process]:
@@ -139,30 +140,3 @@ def free_ports() -> Iterator[int]:
         if port not in used_ports:
             used_ports.add(port)
             yield port
-
-
-# Two groups of tests share the cores of a machine, and Argo CD may forget a request to look while it looks: then it looks after
-# two minutes.
-PATIENCE, MAX_PATIENT_SECONDS = 3, 240
-
-
-def eventually(check: Callable[[], T | None], what: str, seconds: float = 60, pause: float = 0.2) -> T:
-    """Return the first value of `check` that is true. Raises NotStarted when that takes too long.
-
-    An exception of `check` counts as "not yet", and the last one is shown; NotStarted is final. `seconds` are those of a machine
-    that does nothing else. A short wait may take PATIENCE times as long, because no test measures how fast a machine is.
-    """
-    seconds = max(seconds, min(PATIENCE * seconds, MAX_PATIENT_SECONDS))
-    end = time.monotonic() + seconds
-    last: object = None
-    while time.monotonic() < end:
-        try:
-            last = check()
-            if last:
-                return last
-        except NotStarted:
-            raise
-        except Exception as error:  # whatever it is, the next try may go better, and in the end it is said
-            last = error
-        time.sleep(pause)
-    raise NotStarted(f"{what}: not within {seconds:.0f} s; last seen: {last!r}")

@@ -11,7 +11,7 @@ import yaml
 from allotment.manifests.names import ARGO_NAMESPACE, MANAGED_BY, PROGRAM_NAME
 from tests.controlplane.argocd import ARGO
 from tests.controlplane.client import Client, Object
-from tests.controlplane.processes import eventually
+from tests.support.waiting import eventually
 
 # Namespaces first, and what admits pods before the pods.
 ORDER = (

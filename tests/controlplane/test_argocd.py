@@ -10,7 +10,7 @@ import pytest
 from tests.controlplane.argocd import ARGO, NAMESPACE, ArgoCD
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.fixtures import GitRemote
-from tests.controlplane.processes import eventually
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: greeting}}\ndata: {{text: {text}}}\n"

@@ -14,7 +14,8 @@ from tests.controlplane import bed, processes, simulated
 from tests.controlplane import cluster as clusters
 from tests.controlplane.client import Client, Object
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.processes import LOOPBACK, eventually
+from tests.controlplane.processes import LOOPBACK
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 SIMULATE = "bill.allotment.dev/simulate"

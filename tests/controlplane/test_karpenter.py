@@ -12,7 +12,7 @@ from tests.controlplane import karpenter, processes
 from tests.controlplane.client import Client, Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.device_plugin import LAYOUTS, resources
-from tests.controlplane.processes import eventually
+from tests.support.waiting import eventually
 
 POOL, NAMESPACE = "bare", "nvidia-device-plugin"
 MINE = {"for": "test-karpenter"}

@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import PROJECT
 from tests.controlplane import processes
+from tests.support.waiting import eventually
 
 STUBBORN = "trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & while :; do sleep 1; done"
 
@@ -21,7 +22,7 @@ def test_a_folder_has_its_own_processes_and_their_children(tmp_path: Path) -> No
     for folder in (first_folder, other):
         folder.mkdir()
         processes.start(folder, "sleeper", ["sh", "-c", "sleep 60 & sleep 60"])
-    processes.eventually(lambda: len(processes.running(first_folder)) == 3, "three processes")
+    eventually(lambda: len(processes.running(first_folder)) == 3, "three processes")
     assert processes.stop(first_folder) == 3
     assert processes.running(first_folder) == []
     assert len(processes.running(other)) == 3
@@ -30,7 +31,7 @@ def test_a_folder_has_its_own_processes_and_their_children(tmp_path: Path) -> No
 
 def test_who_does_not_end_is_killed(tmp_path: Path) -> None:
     started = processes.start(tmp_path, "stubborn", ["sh", "-c", STUBBORN])
-    processes.eventually(lambda: len(processes.running(tmp_path)) >= 3, "it to run")
+    eventually(lambda: len(processes.running(tmp_path)) >= 3, "it to run")
     processes.stop(tmp_path, seconds=0.5)
     assert processes.running(tmp_path) == []
     assert not psutil.pid_exists(started.process.pid)
@@ -42,14 +43,6 @@ def test_one_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path) -> No
     with pytest.raises(processes.NotStarted, match="short ended with 4\nno such flag"):
         started.wait_until(lambda: False)
     assert time.monotonic() - begun < 30, "it waits no longer for what has ended"
-
-
-def test_what_never_comes_is_told_with_what_was_seen_last() -> None:
-    def never() -> bool:
-        raise LookupError("not there")
-
-    with pytest.raises(processes.NotStarted, match=r"it: not within 1 s; last seen: LookupError\('not there'\)"):
-        processes.eventually(never, "it", seconds=0.3)
 
 
 def test_free_ports_differ() -> None:

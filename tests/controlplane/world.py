@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.controlplane import processes
+from tests.support.waiting import eventually
 
 NAMESPACES = ("net", "mount", "uts", "ipc", "pid", "cgroup")
 UNSHARED = [*(f"--{name}" for name in NAMESPACES), "--fork", "--kill-child=KILL", "--propagation", "private"]
@@ -168,12 +169,12 @@ def end(folder: Path) -> int:
     """
     ended = processes.stop(folder, 0)
     for place in _groups(folder):
-        processes.eventually(partial(_removed, place), f"{place} to be without processes", 20)
+        eventually(partial(_removed, place), f"{place} to be without processes", 20)
     with contextlib.suppress(FileNotFoundError):  # it had none yet
         _, number, index = json.loads((folder / NOTE).read_text(encoding="ascii"))
         link = Link(Network(number).link, index)
         # On a busy machine the kernel was seen to take more than a minute.
-        processes.eventually(lambda: not link.exists(), f"the link {link.name} to be gone", 300)
+        eventually(lambda: not link.exists(), f"the link {link.name} to be gone", 300)
         (folder / NOTE).unlink()
     return ended
 

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from allotment.manifests.names import rendered_branch
-from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
 from tests.support import damage
 from tests.support.cloud_objects import deployment
 from tests.support.published import INSTANCE, git
+from tests.support.waiting import eventually
 
 Attack = Callable[[Cloud, Random], AbstractContextManager[bool]]
 Harm = Iterator[bool]

@@ -24,10 +24,10 @@ from tests.controlplane.argocd import ARGO, NAMESPACE, REFRESH, ArgoCD
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import ORGANISATION, Gitea
-from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.pulls import add_platform_team, name_people
 from tests.support.published import Running, git
+from tests.support.waiting import eventually
 
 REPOSITORY = f"{ORGANISATION}/cloud"
 EVENTS = ["push", "pull_request", "pull_request_sync", "pull_request_review_approved"]
@@ -58,6 +58,7 @@ class Cloud:
         self.running: Running
         self._folder = folder
         self.expected: dict[str, str] = {}  # by Application: the health that a test leaves it in
+        self._synced_tips: dict[str, str] = {}  # by cluster: the published commit at the last wait for Applications
 
     @property
     def hub(self) -> str:
@@ -243,13 +244,36 @@ class Cloud:
                     names.add(manifest["metadata"]["name"])
         return names
 
+    def changed_applications(self) -> set[str]:
+        """Return the names of the Applications whose folders have other files than at the last wait for Applications."""
+        refs, names = self.published(), set()
+        for cluster in self.clusters:
+            branch = f"refs/heads/rendered/{cluster}"
+            paths = git(
+                self.forge, "diff", "--name-only", "--no-renames", "-z", self._synced_tips[cluster], refs[branch]
+            )
+            folders = {argo_folders.folder_of(path) for path in paths.split("\0") if path}
+            for _, manifest in oracle.objects(self, branch, "control/"):
+                if manifest["kind"] == "Application" and manifest["spec"]["source"]["path"] in folders:
+                    names.add(manifest["metadata"]["name"])
+            if "control" in folders:
+                names.add(f"allotment--root--{cluster}")
+        return names
+
+    def changes_synced(self, seconds: float = 300) -> dict[str, Object]:
+        """Wait until the Applications that changed since the last wait are synced, and the clusters have each object of what is
+        published and no other of ours; return the Applications. A wait for all of them takes several times as long."""
+        return self._wait_until_synced(self.changed_applications(), seconds)
+
     def all_synced(self, seconds: float = 300) -> dict[str, Object]:
         """Wait until every Application has looked at what is published now, nothing differs, and the clusters have each object
-        of it and no other of ours; return the Applications.
+        of it and no other of ours; return the Applications."""
+        return self._wait_until_synced(self.declared_applications(), seconds)
 
-        They are asked to look: each by itself takes most of a minute. What syncs is left in peace: looks beside it only slow it.
-        """
-        wanted, since = self.declared_applications(), datetime.datetime.now(datetime.UTC)
+    def _wait_until_synced(self, wanted: set[str], seconds: float) -> dict[str, Object]:
+        """Wait until some Applications are synced. They are asked to look: each by itself takes most of a minute. What syncs is
+        left in peace: looks beside it only slow it."""
+        since, refs = datetime.datetime.now(datetime.UTC), self.published()
         requested_at: dict[str, datetime.datetime] = {}
 
         def find_synced() -> dict[str, Object]:
@@ -262,13 +286,14 @@ class Cloud:
                     self.argocd.refresh(name, repeated=repeated)
                     requested_at[name] = now
             left = {name: unsynced(live_applications.get(name), since) for name in wanted}
-            left |= dict.fromkeys(live_applications.keys() - wanted, "not declared")
+            left |= dict.fromkeys(live_applications.keys() - self.declared_applications(), "not declared")
             if wrong := {name: words for name, words in left.items() if words}:
                 raise AssertionError(len(wrong), dict(sorted(wrong.items())[:8]))
             return live_applications
 
-        applications = eventually(find_synced, "every Application to be Synced", seconds, pause=1)
+        applications = eventually(find_synced, f"{len(wanted)} Applications to be Synced", seconds, pause=1)
         oracle.same(self, seconds)
+        self._synced_tips = {cluster: refs[f"refs/heads/rendered/{cluster}"] for cluster in self.clusters}
         return applications
 
 

@@ -18,10 +18,10 @@ from tests.controlplane.argocd import ArgoCD
 from tests.controlplane.client import Client, refusal
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import Gitea
-from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
 from tests.e2e.growing import KEPT, NODE_CLASS, Growing
+from tests.support.waiting import eventually
 
 Render = Callable[[Path, str], Path]
 FOLDER = Path(__file__).parent

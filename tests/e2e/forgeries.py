@@ -10,13 +10,13 @@ from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.repository import Repository
 from allotment.manifests.names import rendered_branch
 from allotment.observed.status import ClusterStatus, Instance, TenantStatus, dump_status
-from tests.controlplane.processes import eventually
 from tests.e2e.abuse import PUBLISHED, VICTIMS, Harm, allot, log_event, uid
 from tests.e2e.cloud import Cloud
 from tests.support.cloud_objects import deployment, missing, sync_messages
 from tests.support.cloud_status import BRANCH, OURS, instance, status
 from tests.support.manual_edits import SECONDS, add_by_hand, open_policy, read_edit_conditions
 from tests.support.published import git
+from tests.support.waiting import eventually
 
 BINDING = """\
 apiVersion: rbac.authorization.k8s.io/v1

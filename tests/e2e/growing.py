@@ -13,7 +13,7 @@ from allotment.manifests import names
 from tests.conftest import PROJECT, ROOTS
 from tests.controlplane import rendered, simulated
 from tests.controlplane.client import Client, Object
-from tests.controlplane.processes import eventually
+from tests.support.waiting import eventually
 
 SLICED, MIXED, MPS = "l4-sliced", "a100-mixed", "l4-mps"
 TENANT = "ml-orbit"

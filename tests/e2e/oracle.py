@@ -19,8 +19,8 @@ from allotment.manifests import names
 from tests.controlplane import rendered
 from tests.controlplane.argocd import ARGO, NAMESPACE
 from tests.controlplane.client import Client, Object
-from tests.controlplane.processes import eventually
 from tests.support.published import files_of, git
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.e2e.cloud import Cloud

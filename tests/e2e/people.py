@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from tests.controlplane.argocd import NAMESPACE, ArgoCD
-from tests.controlplane.processes import eventually
 from tests.controlplane.web import Answered, call
+from tests.support.waiting import eventually
 
 PASSWORD = "correct-horse-battery-9"
 

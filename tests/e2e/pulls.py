@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.controlplane.gitea import ADMIN, BOT, ORGANISATION, Gitea
-from tests.controlplane.processes import eventually
 from tests.support.published import git
+from tests.support.waiting import eventually
 
 TEAM = "platform"
 

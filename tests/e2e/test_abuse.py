@@ -15,7 +15,6 @@ import pytest
 from tests.controlplane.argocd import ArgoCD
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import Gitea
-from tests.controlplane.processes import eventually
 from tests.e2e import abuse, forgeries, oracle
 from tests.e2e.abuse import MANY, STOPPED, WITNESS, Attack
 from tests.e2e.cloud import Cloud
@@ -23,6 +22,7 @@ from tests.e2e.conftest import a_cloud
 from tests.support.cloud_objects import deployment
 from tests.support.cloud_status import BRANCH, OURS, instance
 from tests.support.published import INSTANCE, git
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 

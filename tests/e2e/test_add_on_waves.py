@@ -18,8 +18,8 @@ from tests.conftest import PROJECT, ROOTS
 from tests.controlplane.argocd import ARGO, NAMESPACE, ArgoCD
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.fixtures import GitRemote
-from tests.controlplane.processes import eventually
 from tests.e2e.conftest import Render
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 ELSEWHERE = "https://git.example/add-ons"

@@ -12,9 +12,9 @@ import pytest
 
 from tests.conftest import PROJECT, ROOTS, Allot, Result
 from tests.controlplane.gitea import ADMIN, BOT, ORGANISATION, Gitea
-from tests.controlplane.processes import eventually
 from tests.e2e.pulls import Person, add_platform_team, name_people
 from tests.support.published import git
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 REPOSITORY = f"{ORGANISATION}/declarations"

@@ -9,8 +9,8 @@ import pytest
 
 from tests.controlplane.argocd import ArgoCD
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.processes import eventually
 from tests.e2e.people import Person, logged_in
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 ADMIN, MEMBER, VIEWER, STRANGER = "00u1mio", "kite-designers", "kite-clients", "nobody0"

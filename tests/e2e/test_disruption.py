@@ -11,8 +11,8 @@ import pytest
 from allotment.manifests import names
 from tests.controlplane import programs
 from tests.controlplane.client import Object
-from tests.controlplane.processes import eventually
 from tests.e2e.growing import KARPENTER, MIXED, SLICED, SPACE, Growing, condition, events
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 TAKEN = "karpenter.sh/disrupted"  # the taint of a node that Karpenter empties

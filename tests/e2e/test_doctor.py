@@ -20,8 +20,8 @@ from tests.conftest import PROJECT, Allot, copy_sample
 from tests.controlplane import simulated
 from tests.controlplane.client import Client, Object, refusal
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.processes import eventually
 from tests.diagnosis.healthy import offers_of
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 ACCOUNT = "allot-doctor"

@@ -12,12 +12,12 @@ from allotment.manifests import names
 from allotment.observed.drift import COMPARED_KINDS, find_differences
 from allotment.services.reporter.edit_detection import EDIT_DELAY_SECONDS
 from tests.controlplane.client import Client, Object
-from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
 from tests.support.cloud_status import TENANT, instance, status, until
 from tests.support.manual_edits import SECONDS, add_by_hand, open_policy, read_edit_conditions
 from tests.support.secret_store import CLUSTER, PLATFORM_PULL, PULL_REFERENCE, declare_image_pull, declare_restart
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -104,7 +104,7 @@ def test_a_new_value_restarts_only_an_instance_that_declares_it(reported_cloud: 
     cloud.merged()
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET, "namespace": SPACE}}
     client.apply({**secret, "stringData": {"token": "first"}})
-    cloud.all_synced()
+    cloud.changes_synced()
 
     def first_pod(name: str) -> Object:
         live_pod = pod(client, name)
@@ -152,7 +152,7 @@ def test_without_a_credential_the_service_account_is_empty_again(reported_cloud:
     cloud.edit(CLUSTER, PLATFORM_PULL, "")
     (cloud.root / PULL_REFERENCE).unlink()
     cloud.merged()
-    cloud.all_synced()
+    cloud.changes_synced()
 
     def is_empty() -> bool:
         account = client.get("v1", "ServiceAccount", names.SERVICE_ACCOUNT, SPACE)

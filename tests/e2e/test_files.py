@@ -27,11 +27,12 @@ from allotment.programs.download import Web
 from allotment.programs.fetch_s3 import Bucket, fetch
 from allotment.programs.signature import Credentials, signed
 from tests.controlplane import crates
-from tests.controlplane.processes import eventually, free_ports
+from tests.controlplane.processes import free_ports
 from tests.programs import volumes
 from tests.programs.server import local
 from tests.programs.volumes import MANY, content, files, tree
 from tests.support.served_files import get, served
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -16,9 +16,9 @@ from allotment.adapters.forge.forge import Forge, Fork, Token
 from tests.adapters.forge import contract
 from tests.adapters.forge.contract import CONTRACT
 from tests.controlplane.gitea import ADMIN, BOT, ORGANISATION, Gitea
-from tests.controlplane.processes import eventually
 from tests.e2e.pulls import TEAM, add_platform_team
 from tests.support.published import git
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 REPOSITORY = f"{ORGANISATION}/contract"

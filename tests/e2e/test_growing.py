@@ -10,8 +10,8 @@ from allotment.manifests import names
 from tests.controlplane import karpenter, processes
 from tests.controlplane.client import Client, Object
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.processes import eventually
 from tests.e2e.growing import KEPT, MIXED, MPS, SLICED, STOCK, Growing, amounts, condition, events
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 EMPTY_FOR = 10  # seconds until Karpenter gives an empty node back, where a test doesn't wait for ten minutes

@@ -16,7 +16,8 @@ import urllib3
 
 from allotment.adapters.registry.client import resolve_image
 from allotment.problems import OperationRefused
-from tests.controlplane import processes, programs
+from tests.controlplane import programs
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -48,7 +49,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:
-        processes.eventually(lambda: _answers(address), "the registry to answer")
+        eventually(lambda: _answers(address), "the registry to answer")
         yield address
     finally:
         process.terminate()

@@ -11,7 +11,7 @@ import pytest
 from allotment.manifests import names
 from tests.controlplane.client import Object, refusal
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.processes import eventually
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 A, B = names.namespace("studio-kite"), names.namespace("film-house")

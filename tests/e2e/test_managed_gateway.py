@@ -14,9 +14,9 @@ from tests.conftest import edit
 from tests.controlplane import fixtures, gateway, rendered
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.processes import eventually
 from tests.e2e.conftest import Render
 from tests.e2e.node import access
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 TENANT = "studio-kite"

@@ -13,9 +13,9 @@ import pytest
 
 from tests.conftest import Allot, copy_sample, edit
 from tests.controlplane.gitea import BOT, ORGANISATION, Gitea
-from tests.controlplane.processes import eventually
 from tests.support.published import git
 from tests.support.terminal import ALLOT
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 REPOSITORY = f"{ORGANISATION}/proposals"

@@ -11,10 +11,10 @@ import pytest
 from tests.controlplane import rendered
 from tests.controlplane.argocd import ARGO, NAMESPACE
 from tests.controlplane.client import Client, Object
-from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
 from tests.support.cloud_objects import deployment, missing, sync_messages
 from tests.support.published import INSTANCE, STORAGE, git
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -86,7 +86,7 @@ def test_a_merge_starts_an_instance_another_stops_it_and_a_third_removes_it(clou
         return bool(deployment(cloud, "solo-ada", "kustomization")["status"].get("readyReplicas") == 1)
 
     eventually(runs, "a running pod", 120)
-    application = cloud.all_synced()["solo-ada--eu-1--compute"]
+    application = cloud.changes_synced()["solo-ada--eu-1--compute"]
 
     def healthy() -> bool:
         return bool(cloud.applications()["solo-ada--eu-1--compute"]["status"]["health"]["status"] == "Healthy")
@@ -101,12 +101,12 @@ def test_a_merge_starts_an_instance_another_stops_it_and_a_third_removes_it(clou
     client = cloud.clusters["eu-1"].client
     pods = "allotment.dev/instance=kustomization"
     eventually(lambda: not client.list("v1", "Pod", "t-solo-ada", pods), "its pod to be gone", 60)
-    cloud.all_synced()
+    cloud.changes_synced()
     (cloud.root / path).unlink()
     cloud.merged()
     eventually(lambda: missing(client, "apps/v1", "Deployment", "kustomization", "t-solo-ada"), "it to be gone", 60)
     assert missing(client, "v1", "Service", "kustomization", "t-solo-ada")
-    cloud.all_synced()
+    cloud.changes_synced()
 
 
 def test_a_hand_edit_is_healed(cloud: Cloud) -> None:
@@ -180,7 +180,7 @@ def test_a_failed_preparation_holds_up_nobody(cloud: Cloud) -> None:
         return bool(claim["spec"]["resources"]["requests"]["storage"] == "310Gi")
 
     eventually(grown, "another tenant's storage to grow", 60)
-    cloud.all_synced()
+    cloud.changes_synced()
 
 
 @pytest.mark.parametrize("mistake", ["files", "branch", "applications", "rename", "project"])
@@ -220,7 +220,7 @@ def test_no_mistake_loses_a_volume_or_a_namespace(cloud: Cloud, mistake: str) ->
         shutil.rmtree(cloud.root / "tenants/film-hut")
     if mistake in ("files", "rename"):
         cloud.merged()
-        cloud.all_synced()
+        cloud.changes_synced()
         assert {name: uid for name, uid in before.items() if list_retained_uids(client).get(name) != uid} == {}
 
 
@@ -319,10 +319,10 @@ def test_where_nothing_reports_a_cluster_no_marked_storage_goes(cloud: Cloud) ->
     words = "kept until the status shows that it has been marked for 1h; no reporter watches this cluster, so nothing is removed"
     message = f"us-1: storage acme-robotics/old-frames: {words}"
     cloud.running.event("leaving", message=message)
-    cloud.all_synced()
+    cloud.changes_synced()
     live = client.get(*claim)["metadata"]
     assert (live["uid"], live["annotations"]["allotment.dev/protected"]) == (before, "true")
     path.write_text(text, encoding="utf-8")
     cloud.merged()
-    cloud.all_synced()
+    cloud.changes_synced()
     assert client.get(*claim)["metadata"]["uid"] == before

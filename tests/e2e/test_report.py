@@ -25,7 +25,6 @@ from allotment.observed.status import (
 )
 from allotment.observed.usage_log import parse_usage_log
 from tests.controlplane.client import Object
-from tests.controlplane.processes import eventually
 from tests.e2e.cloud import REPOSITORY, Cloud
 from tests.e2e.portal import File, declare_empty_tenant, run_portal, use_portal
 from tests.support.cloud_status import (
@@ -44,6 +43,7 @@ from tests.support.cloud_status import (
 )
 from tests.support.published import INSTANCE, STORAGE, git
 from tests.support.running_portal import RunningPortal
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -201,7 +201,7 @@ def report_another(cloud: Cloud, data: Path) -> None:
 
 def test_another_cluster_is_reported_with_the_argo_cd_of_this_one(reported_cloud: Cloud, tmp_path: Path) -> None:
     cloud = reported_cloud
-    cloud.all_synced()
+    cloud.changes_synced()
     report_another(cloud, tmp_path / "data")
     tenant_status = parse_tenant_status(file(cloud, "tenants/acme-robotics.yaml", "refs/heads/status/us-1"))
     assert {(part.name, part.sync) for part in tenant_status.applications} == {
@@ -246,7 +246,7 @@ def test_nodes_are_replaced_once_instances_were_seen_to_be_protected(reported_cl
 
     cloud.edit("tenants/ml-orbit/instances/chat.yaml", "replicas: 4", "replicas: 1")  # several copies move, one by one
     cloud.merged()
-    cloud.all_synced()
+    cloud.changes_synced()
     before = eventually(
         lambda: nodes_by_uid if len(nodes_by_uid := running()) == 1 else None,
         "the instance of one copy to be alone",
@@ -424,7 +424,7 @@ def test_a_stop_opens_the_file_at_the_forge(portal: RunningPortal, reported_clou
 
 def test_the_status_branch_may_be_deleted_and_nothing_that_runs_changes(reported_cloud: Cloud) -> None:
     cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
-    cloud.all_synced()
+    cloud.changes_synced()
     until(cloud, "notes", "Running")
 
     def running() -> dict[str, Any]:
@@ -438,7 +438,7 @@ def test_the_status_branch_may_be_deleted_and_nothing_that_runs_changes(reported
     cloud.merged()
     new_tip = eventually(lambda: cloud.published().get(BRANCH), "the status to be written again", 120)
     assert new_tip != tip
-    cloud.all_synced()
+    cloud.changes_synced()
     assert running() == before
     assert {job["metadata"]["uid"] for job in client.list("batch/v1", "Job")} == jobs
 

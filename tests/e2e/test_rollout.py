@@ -10,10 +10,10 @@ import pytest
 from tests.controlplane.argocd import ArgoCD
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import ADMIN, BOT, Gitea
-from tests.controlplane.processes import eventually
 from tests.e2e.cloud import REPOSITORY, Cloud
 from tests.e2e.conftest import a_cloud
 from tests.e2e.pulls import Person
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 ADA = "tenants/solo-ada"
@@ -76,7 +76,7 @@ def merged(cloud: Cloud, admin: Person, number: int, style: str = "merge") -> No
         return refs["refs/allotment/source"] == refs["refs/heads/main"]
 
     eventually(published, f"#{number} to be published", 60)
-    cloud.all_synced()
+    cloud.changes_synced()
 
 
 def test_a_pull_request_is_planned_merged_and_followed_to_its_url(cloud: Cloud, ada: Person, admin: Person) -> None:
@@ -126,7 +126,7 @@ def test_a_rollout_whose_comment_a_person_took_away_is_silent(cloud: Cloud, ada:
     wait_for_comment(ada, number, "rollout")
     (mine,) = [comment for comment in ada.comments(number) if "allotment:rollout" in comment["body"]]
     admin.api(f"issues/comments/{mine['id']}", method="DELETE")
-    cloud.all_synced()
+    cloud.changes_synced()
     ada.sync()
     ada.edit("tenants/solo-ada/storages/models.yaml", "spec:\n", "spec:\n  description: Mine.\n")
     other = ada.open("another")

@@ -12,9 +12,9 @@ from tests.conftest import PROJECT, ROOTS
 from tests.controlplane import rendered
 from tests.controlplane.client import Client, Object, refusal
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.processes import eventually
 from tests.e2e.conftest import Render
 from tests.support import largest
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 

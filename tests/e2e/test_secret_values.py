@@ -17,8 +17,8 @@ from tests.controlplane.client import Object, refusal
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.external_secrets import API
 from tests.controlplane.fixtures import needs
-from tests.controlplane.processes import eventually
 from tests.support.secret_cluster import PATH, SPACE, pull_cluster, pull_tree, reference
+from tests.support.waiting import eventually
 
 __all__ = ["pull_cluster", "pull_tree"]  # fixtures
 

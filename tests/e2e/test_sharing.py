@@ -19,8 +19,8 @@ from tests.conftest import PROJECT, ROOTS, edit
 from tests.controlplane import rendered, simulated
 from tests.controlplane.client import Client, Object
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.processes import eventually
 from tests.e2e.conftest import Render
+from tests.support.waiting import eventually
 from tests.support.ways_of_sharing import INSTANCES, TENANT, declare_all
 
 pytestmark = pytest.mark.e2e

@@ -17,8 +17,8 @@ from tests.conftest import PROJECT, ROOTS
 from tests.controlplane import rendered, simulated
 from tests.controlplane.client import Client, Object
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.processes import eventually
 from tests.e2e.conftest import Render
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 TRIALS = 5

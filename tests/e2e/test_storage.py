@@ -13,12 +13,12 @@ from kubernetes.dynamic.exceptions import NotFoundError
 from allotment.manifests.tenant import programs
 from allotment.observed.status import Snapshot, Storage
 from tests.controlplane.client import Object, refusal
-from tests.controlplane.processes import eventually
 from tests.e2e import oracle
 from tests.e2e.cloud import IDENTITY, Cloud
 from tests.support.cloud_status import MOUNT, TENANT, allot, instance, pods, status, storage, until
 from tests.support.cloud_storage import SNAPSHOT, ready
 from tests.support.published import EMPTY_STORAGE, INSTANCE, STORAGE, git
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -115,7 +115,7 @@ def test_a_clone_and_an_instance_wait_for_a_failed_storage_until_it_is_recovered
     refused = recover(cloud, f"{TENANT}/origin", "--reason", "Once more.")
     assert refused.returncode == 2
     assert f"attempt 2 of {TENANT}/origin succeeded on eu-1" in refused.stderr
-    cloud.all_synced()
+    cloud.changes_synced()
 
     client = cloud.clusters["eu-1"].client
     (shared,) = ran(cloud, "origin", "twin")
@@ -148,7 +148,7 @@ def test_a_snapshot_is_taken_and_restored_into_a_new_storage(reported_cloud: Clo
     snapshot_status = eventually(read_snapshot, "the snapshot to be ready", 60)
     assert (snapshot_status.storage, snapshot_status.restore_size) == ("origin", "10Gi")
     assert "keep" in allot(cloud, "status", TENANT)
-    cloud.all_synced()
+    cloud.changes_synced()
 
 
 def test_the_accessor_of_a_volume_that_an_instance_holds_is_on_its_node(reported_cloud: Cloud) -> None:
@@ -238,7 +238,7 @@ def test_nobody_deletes_a_snapshot_or_a_bucket_by_hand_and_no_lost_file_does(rep
     cloud.merged()
     problems = cloud.running.event("tenant kept", tenant=TENANT)["problems"]
     assert any("snapshot keep would be deleted" in problem for problem in problems)
-    cloud.all_synced()
+    cloud.changes_synced()
     assert client.get("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "keep", SPACE)["status"]["readyToUse"]
     git(cloud.root, "checkout", "-q", "HEAD^", "--", *paths)
     cloud.merged()
@@ -283,4 +283,4 @@ def test_a_snapshot_goes_in_two_merges_as_far_apart_as_is_declared(reported_clou
     eventually(gone, "both to be gone", 300, pause=1)
     assert time.monotonic() - begun > 30, "by the cluster's clock it was a minute"
     assert claim(cloud, "origin") is not None
-    cloud.all_synced()
+    cloud.changes_synced()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
 from tests.support.cloud_objects import deployment
 from tests.support.published import INSTANCE
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.scale]
 

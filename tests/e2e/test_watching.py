@@ -23,7 +23,7 @@ from allotment.observed.objects import ObservedObject, Pod
 from tests.controlplane import processes
 from tests.controlplane.client import Client, Object, refusal
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.processes import eventually
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 

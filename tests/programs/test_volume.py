@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import PROJECT
 from tests.programs.volumes import files, filled_by, killed_at, remembered
+from tests.support.waiting import eventually
 
 from allotment.programs import ending, texts, volume
 from allotment.programs.check import check
@@ -52,10 +52,7 @@ def holding(root: Path, ready: Path, job: str = JOB) -> Iterator[subprocess.Pope
     """Run the sidecar until the block ends, which begins once it is ready."""
     holder = subprocess.Popen(program("hold", root, f"--ready={ready}", job=job), cwd=PROJECT)
     try:
-        until = time.monotonic() + 20
-        while not ready.exists() and time.monotonic() < until:
-            time.sleep(0.02)
-        assert ready.exists()
+        eventually(ready.exists, "the sidecar to be ready", 20, pause=0.02)
         yield holder
     finally:
         holder.kill()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.support.comment_loop_bed import RecordedLog
+from tests.support.waiting import eventually
 
 from allotment.adapters.backoff import Backoff
 from allotment.problems import OperationRefused
@@ -62,10 +63,7 @@ def running(running_loop: Loop) -> Iterator[None]:
 
 
 def until(check: Callable[[], Any]) -> None:
-    end = time.monotonic() + 10
-    while not check():
-        assert time.monotonic() < end
-        time.sleep(0.005)
+    eventually(check, "the loop", 10, pause=0.005)
 
 
 def test_a_turn_that_reaches_all_makes_it_ready() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
+from tests.support.waiting import eventually
 
 
 def brought_back(cloud: Cloud) -> None:

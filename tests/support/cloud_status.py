@@ -14,9 +14,9 @@ from allotment.observed.status import (
     parse_tenant_status,
 )
 from tests.controlplane.client import Object
-from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
 from tests.support.published import git
+from tests.support.waiting import eventually
 
 TENANT = "solo-ada"
 BRANCH, OURS = "refs/heads/status/eu-1", "refs/allotment/status/eu-1"

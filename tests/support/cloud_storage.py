@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from allotment.observed.status import Storage
-from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
 from tests.support.cloud_status import TENANT, storage
+from tests.support.waiting import eventually
 
 SNAPSHOT = """\
 apiVersion: allotment.dev/v1alpha1

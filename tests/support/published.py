@@ -37,6 +37,7 @@ from allotment.observed.status import (
     dump_status,
 )
 from tests.conftest import DAY, Allot, Result
+from tests.support.waiting import Final, NotInTime, eventually
 
 DATE = "GIT_COMMITTER_DATE"
 OBSERVED = "2026-11-21T12:00:00Z"  # when a cluster was looked at, where a test doesn't say
@@ -340,14 +341,17 @@ class Running:
 
     def event(self, name: str, **about: object) -> dict[str, Any]:
         """Return the last event of a name, once there is one that is about this."""
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
+
+        def find_event() -> dict[str, Any] | None:
             events = [event for event in self.events(name) if all(event.get(key) == about[key] for key in about)]
-            if events:
-                return events[-1]
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.05)
-        raise AssertionError(f"no {name} {about} in 60 s:\n{self.log.read_text()}")
+            if not events and self.process.poll() is not None:
+                raise Final(self.log.read_text())
+            return events[-1] if events else None
+
+        try:
+            return eventually(find_event, f"the event {name!r} {about}", pause=0.05)
+        except NotInTime as error:
+            raise NotInTime(f"{error}:\n{self.log.read_text()}") from None
 
     def get(self, path: str, data: bytes | None = None, headers: dict[str, str] | None = None) -> tuple[int, str]:
         """Return status and text of a page, or of a whole URL; `data` is posted."""

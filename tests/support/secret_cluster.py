@@ -14,9 +14,9 @@ from tests.conftest import copy_sample
 from tests.controlplane import rendered
 from tests.controlplane.client import Object, refusal
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.processes import eventually
 from tests.e2e.conftest import Render
 from tests.support.secret_store import declare_image_pull
+from tests.support.waiting import eventually
 
 SPACE, OTHER = names.namespace("studio-kite"), names.namespace("film-house")
 PATH = "reads only below the tenant's own path"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from allotment.manifests.tenant.accessor import SERVER_ARGS
 from tests.controlplane import crates
-from tests.controlplane.processes import eventually
+from tests.support.waiting import eventually
 
 
 @contextmanager

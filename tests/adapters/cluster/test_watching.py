@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.controlplane.processes import eventually
 from tests.support import live
 from tests.support.faults import (
     Answer,
@@ -28,6 +27,7 @@ from tests.support.faults import (
     stays,
     watched,
 )
+from tests.support.waiting import eventually
 
 from allotment.adapters.backoff import Backoff
 from allotment.adapters.cluster.observed_objects import ObservedObjects

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from allotment.manifests import names
 from tests.conftest import PUBLIC_INSTANCE, copy_sample, edit
-from tests.controlplane import gateway, images, internet, issuer, node, processes, programs, rendered
+from tests.controlplane import gateway, images, internet, issuer, node, programs, rendered
 from tests.controlplane.client import Object
 from tests.controlplane.fixtures import Node
 from tests.e2e.node import pods
+from tests.support.waiting import eventually
 
 DOMAIN = "eu-1.gpu.northlight.example"
 NAMESPACE = "access"  # of the managed Gateway
@@ -215,7 +216,7 @@ def open_doors(
                 gateway.start(real_node.cluster, world, DOMAIN, NAMESPACE, provider)
                 doors = Doors(real_node, {}, provider)
                 for at in (host("webui", tenant) for tenant in ("solo-ada", "studio-kite")):
-                    processes.eventually(partial(_is_served, doors, at), f"{at} to be served")
+                    eventually(partial(_is_served, doors, at), f"{at} to be served")
                 yield doors
             finally:
                 gateway.stop(real_node.cluster, world)

@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from urllib.request import urlopen
 import websocket
 
 from tests.controlplane import issuer
+from tests.support.waiting import eventually
 
 PATIENCE = 30  # seconds
 
@@ -53,12 +53,8 @@ class Browser:
         self.send("Page.addScriptToEvaluateOnNewDocument", source="window.alert = () => {}")
 
     def _wait_for_port(self, file: Path) -> str:
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            if file.exists() and (lines := file.read_text(encoding="ascii").split()):
-                return lines[0]
-            time.sleep(0.05)
-        raise TimeoutError("Chromium did not open its port")
+        lines = eventually(lambda: file.read_text(encoding="ascii").split(), "Chromium to open its port", pause=0.05)
+        return lines[0]
 
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Return the result of a command. Events before it are ignored."""

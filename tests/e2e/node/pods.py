@@ -11,9 +11,10 @@ from typing import Any
 
 import psutil
 
-from tests.controlplane import node, processes, programs
+from tests.controlplane import node, programs
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.fixtures import Node
+from tests.support.waiting import eventually
 
 Pod = dict[str, Any]
 
@@ -44,11 +45,11 @@ def running(real_node: Node, *wanted: Pod) -> Iterator[list[Pod]]:
     client = real_node.cluster.client
     for namespace in {pod["metadata"]["namespace"] for pod in wanted}:
         account = partial(client.get, "v1", "ServiceAccount", "default", namespace)
-        processes.eventually(account, f"the service account of {namespace}")
+        eventually(account, f"the service account of {namespace}")
     # A namespace's quota takes no pods before it was counted for the first time.
-    processes.eventually(partial(client.apply, *wanted), "pods to be taken")
+    eventually(partial(client.apply, *wanted), "pods to be taken")
     try:
-        yield [processes.eventually(partial(_ready, real_node, pod), "a pod to be Ready") for pod in wanted]
+        yield [eventually(partial(_ready, real_node, pod), "a pod to be Ready") for pod in wanted]
     finally:
         for pod in wanted:
             client.delete("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])

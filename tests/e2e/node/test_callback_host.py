@@ -24,6 +24,7 @@ from tests.controlplane.web import call
 from tests.e2e.conftest import Render
 from tests.e2e.node import access
 from tests.e2e.node.access import DOMAIN, Doors, host
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 CALLBACK_HOST = f"login.{DOMAIN}"
@@ -209,7 +210,7 @@ def test_programs_are_admitted_where_all_hosts_share_a_login(
     assert statuses() == [302, 302, 302]
     client.apply(*policies(admitting))
     try:
-        processes.eventually(lambda: statuses() == [401, 401, 401] or None, "all hosts to take tokens")
+        eventually(lambda: statuses() == [401, 401, 401] or None, "all hosts to take tokens")
         for at in (KITE, ADA, CALLBACK_HOST):
             assert doors.visit(f"https://{at}/", follow=False)["status"] == 302
         *_, page = doors.browse([*SIGN_IN, {"open": f"https://{KITE}/again", "script": PAGE}])
@@ -220,4 +221,4 @@ def test_programs_are_admitted_where_all_hosts_share_a_login(
         assert "RBAC: access denied" in callback[2]
     finally:
         client.apply(*plain)
-        processes.eventually(lambda: statuses() == [302, 302, 302] or None, "no host to take tokens")
+        eventually(lambda: statuses() == [302, 302, 302] or None, "no host to take tokens")

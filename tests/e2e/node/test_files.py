@@ -24,7 +24,7 @@ import yaml
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.manifests import names
 from tests.conftest import copy_sample, edit
-from tests.controlplane import crates, images, node, processes, rendered, simulated
+from tests.controlplane import crates, images, node, rendered, simulated
 from tests.controlplane.client import Client
 from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import Node
@@ -32,6 +32,7 @@ from tests.e2e.conftest import Render
 from tests.e2e.node import pods
 from tests.programs import volumes
 from tests.programs.volumes import MANY
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 KITE = "t-studio-kite"
@@ -91,7 +92,7 @@ def accessor(real_node: Node, sample_tree: Path) -> Iterator[Accessor]:
     (container,) = server["spec"]["template"]["spec"]["containers"]
     node.take_in(real_node.world, {container["image"]: images.linked(crates.program("dufs"))})
     client.apply(*objects)
-    pod = processes.eventually(partial(_ready, client), "the accessor to be ready")
+    pod = eventually(partial(_ready, client), "the accessor to be ready")
     claim = client.get("v1", "PersistentVolumeClaim", STORAGE, KITE)
     (process,) = [candidate for candidate in pods.processes_of(pod) if candidate.name() == "dufs"]
     yield Accessor(client, pod, node.volumes(real_node.cluster) / claim["metadata"]["uid"], process)
@@ -223,13 +224,13 @@ def test_it_has_no_token_and_no_right_of_root(accessor: Accessor) -> None:
 def test_it_ends_at_once_so_that_the_next_one_can_begin(accessor: Accessor) -> None:
     """dufs is deaf to SIGTERM, and a kubelet gives a pod half a minute unless it is told otherwise."""
     accessor.client.delete("v1", "Pod", accessor.pod["metadata"]["name"], KITE)
-    processes.eventually(lambda: not accessor.process.is_running(), "the accessor to end", 15)
+    eventually(lambda: not accessor.process.is_running(), "the accessor to end", 15)
 
     def next_one() -> dict[str, Any] | None:
         pod = _ready(accessor.client)
         return pod if pod and pod["metadata"]["uid"] != accessor.pod["metadata"]["uid"] else None
 
-    processes.eventually(next_one, "the next one to be ready", 30)
+    eventually(next_one, "the next one to be ready", 30)
 
 
 @pytest.fixture(scope="module")
@@ -253,7 +254,7 @@ def writer(accessor: Accessor, render: Render, repository: Path) -> Accessor:
         pod = _ready(accessor.client)
         return pod if pod and "--allow-upload" in pod["spec"]["containers"][0]["args"] else None
 
-    pod = processes.eventually(writing_pod, "the accessor that writes to be ready", 60)
+    pod = eventually(writing_pod, "the accessor that writes to be ready", 60)
     (process,) = [candidate for candidate in pods.processes_of(pod) if candidate.name() == "dufs"]
     return accessor._replace(pod=pod, process=process)
 
@@ -303,7 +304,7 @@ def test_the_command_continues_an_upload_after_it_was_killed(
         return any(path.stat().st_size > size * 2 // 5 for path in (writer.volume / "models").glob(partial))
 
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        processes.eventually(is_far, "two fifths to be uploaded", 120)
+        eventually(is_far, "two fifths to be uploaded", 120)
         process.kill()
     assert not (writer.volume / "models/model.safetensors").exists()
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
@@ -343,9 +344,9 @@ def test_a_killed_writer_leaves_a_beginning_of_the_upload(writer: Accessor) -> N
         connection.putheader("Content-Length", str(GIBI))
         connection.endheaders()
         connection.send(data)
-        processes.eventually(lambda: _size(writer.volume / "cut.bin") >= 4 * PIECE, "most of it to be written", 15)
+        eventually(lambda: _size(writer.volume / "cut.bin") >= 4 * PIECE, "most of it to be written", 15)
         writer.client.delete("v1", "Pod", writer.pod["metadata"]["name"], KITE)
-        processes.eventually(lambda: not writer.process.is_running(), "the writer to end", 15)
+        eventually(lambda: not writer.process.is_running(), "the writer to end", 15)
     written = (writer.volume / "cut.bin").read_bytes()
     assert written == data[: len(written)]
 

@@ -19,11 +19,12 @@ from allotment.manifests import names
 from allotment.manifests.login import ACCESS_TOKEN_COOKIE, ID_TOKEN_COOKIE
 from allotment.manifests.tenant.exposure import AFFINITY_COOKIE
 from tests.conftest import edit
-from tests.controlplane import gateway, internet, issuer, processes, rendered
+from tests.controlplane import gateway, internet, issuer, rendered
 from tests.controlplane.fixtures import Node
 from tests.e2e.conftest import Render
 from tests.e2e.node import access
 from tests.e2e.node.access import Doors, host
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 INSTANCE, FILES = host("webui", "solo-ada"), host("models--files", "solo-ada")
@@ -346,7 +347,7 @@ def test_the_access_log_names_the_tenant_and_the_visitor_and_holds_no_secret(doo
         paths = ("/logged", "/logged-files", "/logged-public")
         return [by_path[path] for path in paths] if by_path.keys() >= {*paths} else None
 
-    member, stranger, public = processes.eventually(entries, "Envoy to write its access log", 30)
+    member, stranger, public = eventually(entries, "Envoy to write its access log", 30)
     fields = ("namespace", "route", "subject", "host", "method", "status", "retention_days")
     days = str(access.RETENTION_DAYS)
     assert [member[field] for field in fields] == ["t-solo-ada", "webui", ADA, INSTANCE, "GET", 200, days]
@@ -379,8 +380,8 @@ def test_sessions_survive_an_outage_of_the_issuer_while_a_route_is_added(doors: 
     try:
         assert doors.visit(f"{issuer.URL}/keys")["status"] == 0, "the issuer answers"
         cluster.client.apply(*added)
-        processes.eventually(lambda: SECOND in dump_of_envoy(doors) or None, "Envoy to have the new route")
-        login = processes.eventually(lambda: _redirect(doors, SECOND), "the new route to ask for a login")
+        eventually(lambda: SECOND in dump_of_envoy(doors) or None, "Envoy to have the new route")
+        login = eventually(lambda: _redirect(doors, SECOND), "the new route to ask for a login")
         assert login == f"{issuer.URL}/authorize"
         statuses = Counter[int]()
         while time.monotonic() < end or not statuses:
@@ -439,11 +440,11 @@ def program_doors(doors: Doors, render: Render, tmp_path_factory: pytest.TempPat
     assert is_admitting(False), "without the client, a program is redirected as a browser is"
     try:
         doors.real_node.cluster.client.apply(*admitting)
-        processes.eventually(lambda: is_admitting(True), "the routes to take tokens")
+        eventually(lambda: is_admitting(True), "the routes to take tokens")
         yield doors
     finally:
         doors.real_node.cluster.client.apply(*plain)
-        processes.eventually(lambda: is_admitting(False), "the routes to take no tokens")
+        eventually(lambda: is_admitting(False), "the routes to take no tokens")
 
 
 def _exposed(tree: Path) -> Iterator[dict[str, Any]]:
@@ -571,6 +572,6 @@ def test_a_program_opens_a_websocket_and_is_in_the_access_log(program_doors: Doo
     def entry() -> dict[str, Any] | None:
         return next((entry for entry in program_doors.log() if entry["path"] == "/program-logged"), None)
 
-    written = processes.eventually(entry, "Envoy to write its access log", 30)
+    written = eventually(entry, "Envoy to write its access log", 30)
     assert (written["subject"], written["status"]) == ("lead", 200)
     assert token not in json.dumps(program_doors.log())

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.controlplane import dns, images, internet, node, processes
+from tests.controlplane import dns, images, internet, node
 from tests.controlplane.fixtures import Node
 from tests.e2e.node import pods
 from tests.e2e.node.pods import Pod
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 IMAGE = f"registry.example/probe@sha256:{'b' * 64}"
@@ -29,7 +30,7 @@ def probe(real_node: Node) -> Iterator[Pod]:
     node.take_in(real_node.world, {IMAGE: images.busybox("/bin/sh", "-c", serves)})
     client.apply(SERVICE)
     with pods.running(real_node, pods.pod("default", "probe", IMAGE, {"app": "probe"})) as (probe_pod,):
-        processes.eventually(lambda: pods.fetch(real_node, probe_pod, "web").stdout, "kube-proxy to know the Service")
+        eventually(lambda: pods.fetch(real_node, probe_pod, "web").stdout, "kube-proxy to know the Service")
         yield probe_pod
     client.delete("v1", "Service", "web", "default")
 

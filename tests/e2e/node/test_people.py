@@ -28,9 +28,9 @@ from tests.controlplane.argocd import NAMESPACE, ArgoCD
 from tests.controlplane.client import Client, Object
 from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import Node
-from tests.controlplane.processes import eventually
 from tests.e2e.people import Person, logged_in
 from tests.support.published import git
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 ADMIN, MEMBER, VIEWER, NEIGHBOUR = "00u1mio", "kite-designers", "kite-clients", "00u1ada"

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.controlplane import images, internet, processes, registry
+from tests.controlplane import images, internet, registry
 from tests.controlplane.fixtures import Node
 from tests.e2e.node import pods
 from tests.e2e.node.pods import Pod
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 
@@ -45,7 +46,7 @@ def reasons(real_node: Node, pod: Pod) -> dict[str, str]:
 
     client.apply(pod)
     try:
-        processes.eventually(backed_off, "the pod to be backed off", pause=0.02)
+        eventually(backed_off, "the pod to be backed off", pause=0.02)
     finally:
         client.delete("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
     return seen

@@ -26,8 +26,9 @@ from tests.controlplane import debian, images, node, programs, rendered, simulat
 from tests.controlplane.client import Client
 from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import Node
-from tests.controlplane.processes import eventually, free_ports
+from tests.controlplane.processes import free_ports
 from tests.e2e.conftest import Render
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 TENANT, NEIGHBOUR = "solo-ada", "studio-kite"

@@ -16,12 +16,13 @@ from allotment.capacity.units import node_resources
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.manifests import names
 from allotment.observed.status import Stock, parse_cluster_status
-from tests.controlplane import images, node, processes, rendered, simulated
+from tests.controlplane import images, node, rendered, simulated
 from tests.controlplane.client import Client
 from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import GitRemote, Node
 from tests.e2e.node import pods
 from tests.support.published import git
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 GPU = "nvidia.com/gpu"
@@ -56,8 +57,8 @@ def client(real_node: Node) -> Iterator[Client]:
     (real_node.world.folder / "unwell").unlink(missing_ok=True)
     for live_pod in cluster_client.list("v1", "Pod", "default", "test=units"):
         cluster_client.delete("v1", "Pod", live_pod["metadata"]["name"], "default")
-    processes.eventually(lambda: not cluster_client.list("v1", "Pod", "default", "test=units"), "the pods to be gone")
-    processes.eventually(lambda: allocatable(cluster_client) == node.UNITS, "the node to have all its units")
+    eventually(lambda: not cluster_client.list("v1", "Pod", "default", "test=units"), "the pods to be gone")
+    eventually(lambda: allocatable(cluster_client) == node.UNITS, "the node to have all its units")
 
 
 def allocatable(client: Client) -> dict[str, int]:
@@ -87,7 +88,7 @@ def full(real_node: Node, client: Client) -> list[str]:
     pod_names = [f"gpu-{number}" for number in range(4)]
     client.apply(*map(pod, pod_names))
     for name in pod_names:
-        processes.eventually(partial(runs, client, name), f"{name} to run")
+        eventually(partial(runs, client, name), f"{name} to run")
     return pod_names
 
 
@@ -106,16 +107,16 @@ def test_one_too_many_waits_until_another_ends(real_node: Node, client: Client, 
         ]
         return str(conditions[0]["message"]) if conditions else None
 
-    assert f"Insufficient {GPU}" in processes.eventually(refused, "the fifth pod to be refused")
+    assert f"Insufficient {GPU}" in eventually(refused, "the fifth pod to be refused")
     released = device_of(real_node, full[2])
     client.delete("v1", "Pod", full[2], "default")
-    processes.eventually(partial(runs, client, "gpu-4"), "the fifth pod to run")
+    eventually(partial(runs, client, "gpu-4"), "the fifth pod to run")
     assert device_of(real_node, "gpu-4") == released
 
 
 def test_a_pod_that_names_the_full_node_fails_there(client: Client, full: list[str]) -> None:
     client.apply(pod("forced", nodeName=node.NAME))
-    processes.eventually(lambda: status_of(client, "forced").get("phase") == "Failed", "the pod to be refused")
+    eventually(lambda: status_of(client, "forced").get("phase") == "Failed", "the pod to be refused")
     refused = status_of(client, "forced")
     assert refused["reason"] == "UnexpectedAdmissionError"
     assert f"unavailable for {GPU}. Requested: 1, Available: 0" in refused["message"]
@@ -124,13 +125,13 @@ def test_a_pod_that_names_the_full_node_fails_there(client: Client, full: list[s
 
 def test_a_unit_that_went_bad_is_given_to_nobody(real_node: Node, client: Client) -> None:
     (real_node.world.folder / "unwell").write_text(f"{GPU}-0\n{GPU}-2\n", encoding="ascii")
-    processes.eventually(lambda: allocatable(client)[GPU] == 2, "the units to be counted no more")
+    eventually(lambda: allocatable(client)[GPU] == 2, "the units to be counted no more")
     client.apply(pod("gpu-0"), pod("gpu-1"), pod("gpu-2"))
 
     def phases() -> list[str]:
         return sorted(status_of(client, f"gpu-{number}")["phase"] for number in range(3))
 
-    processes.eventually(lambda: phases() == ["Pending", "Running", "Running"], "two of them to run")
+    eventually(lambda: phases() == ["Pending", "Running", "Running"], "two of them to run")
     running_pods = [name for name in ("gpu-0", "gpu-1", "gpu-2") if runs(client, name)]
     assert sorted(device_of(real_node, name) for name in running_pods) == ["1", "3"]
 
@@ -166,7 +167,7 @@ def test_the_copies_of_an_instance_get_a_slice_of_a_gpu_each(posing: Node, clien
         pods = client.list("v1", "Pod", ORBIT, f"{names.INSTANCE}=embed")
         return [live_pod["metadata"]["name"] for live_pod in pods if live_pod["status"].get("phase") == "Running"]
 
-    processes.eventually(lambda: len(started()) == 2, "both copies to run")
+    eventually(lambda: len(started()) == 2, "both copies to run")
     devices = {int(device_of(posing, name, ORBIT)) for name in started()}
     assert len(devices) == 2
     assert devices <= set(range(mig["nvidia.com/mig-1g.10gb"]))
@@ -188,10 +189,10 @@ def test_a_unit_that_goes_bad_is_none_that_a_stock_has_ready(
     def is_ready(units: int) -> bool:
         return reported().ready == units
 
-    processes.eventually(partial(is_ready, 4), "each GPU of the node to be ready in the status")
+    eventually(partial(is_ready, 4), "each GPU of the node to be ready in the status")
     assert reported() == Stock("l4-whole", "l4-whole", 5, 0, 5, 4)
     (posing.world.folder / "unwell").write_text(f"{GPU}-1\n", encoding="ascii")
-    processes.eventually(partial(is_ready, 3), "the status to have one less")
+    eventually(partial(is_ready, 3), "the status to have one less")
     running = [
         live_pod
         for live_pod in client.list("v1", "Pod", names.STOCK_NAMESPACE)
@@ -199,4 +200,4 @@ def test_a_unit_that_goes_bad_is_none_that_a_stock_has_ready(
     ]
     assert len(running) == 4
     (posing.world.folder / "unwell").unlink()
-    processes.eventually(partial(is_ready, 4), "the status to have it again")
+    eventually(partial(is_ready, 4), "the status to have it again")

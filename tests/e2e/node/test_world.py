@@ -19,6 +19,7 @@ from tests.controlplane.cluster import PROJECT
 from tests.controlplane.fixtures import Node, needs_a_node
 from tests.e2e.node import pods
 from tests.e2e.node.traces import traces
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 ADA = "t-solo-ada"
@@ -54,7 +55,7 @@ def web(real_node: Node) -> Iterator[dict[str, Any]]:
         )
         return live_pod if ready else None
 
-    yield processes.eventually(running, "the pod to be Ready")
+    yield eventually(running, "the pod to be Ready")
     client.delete("v1", "Pod", "web", "default")
 
 
@@ -64,7 +65,7 @@ def test_a_pod_answers_from_an_address_of_its_own(web: dict[str, Any]) -> None:
             return bytes(answer.read())
 
     # The pod has no probe, so it is Ready before its server listens.
-    assert processes.eventually(ask, "the pod's server to listen") == b"served by 1000\n"
+    assert eventually(ask, "the pod's server to listen") == b"served by 1000\n"
 
 
 def test_the_pods_root_is_nobody_of_the_machine(web: dict[str, Any]) -> None:
@@ -100,7 +101,7 @@ def webui(real_node: Node, sample_tree: Path) -> Iterator[dict[str, Any]]:
         ready = [pod for pod in pods if any(part.get("ready") for part in pod["status"].get("containerStatuses", ()))]
         return ready[0] if ready else None
 
-    yield processes.eventually(running, "the instance's pod to be ready")
+    yield eventually(running, "the instance's pod to be ready")
     rendered.clear(client)
 
 
@@ -137,9 +138,9 @@ def test_a_gpu_that_goes_bad_is_none_of_the_nodes_any_more(real_node: Node) -> N
     assert allocatable() == "4"
     unwell = real_node.world.folder / "unwell"
     unwell.write_text("nvidia.com/gpu-2\n", encoding="ascii")
-    processes.eventually(lambda: allocatable() == "3", "the unit to be counted no more")
+    eventually(lambda: allocatable() == "3", "the unit to be counted no more")
     unwell.unlink()
-    processes.eventually(lambda: allocatable() == "4", "the unit to be counted again")
+    eventually(lambda: allocatable() == "4", "the unit to be counted again")
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
@@ -161,7 +162,7 @@ def test_a_world_leaves_nothing_behind(killed: bool, tmp_path: Path) -> None:
             for process in processes.running(folder):
                 with contextlib.suppress(ProcessLookupError):  # it ended with the first
                     os.kill(process.pid, signal.SIGKILL)
-            processes.eventually(lambda: not processes.running(folder), "its processes to end")
+            eventually(lambda: not processes.running(folder), "its processes to end")
             assert world.find_world(folder) is None
     finally:
         world.end(folder)

@@ -18,6 +18,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from tests.support.waiting import Final, eventually
 
 _TYPES = "type.googleapis.com/envoy.extensions.filters"
 ISSUER, AUDIENCE, COOKIE = "https://id.gpu.test", "allotment", "id-token"
@@ -71,16 +72,15 @@ class Envoy:
                 stdout=log,
                 stderr=log,
             )
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            assert self._process.poll() is None, self._log.read_text()
-            try:
-                socket.create_connection(("127.0.0.1", self._port), 1).close()
-            except OSError:
-                time.sleep(0.1)
-            else:
-                return self
-        raise AssertionError(self._log.read_text())
+
+        def is_open() -> bool:
+            if self._process.poll() is not None:
+                raise Final(self._log.read_text())
+            socket.create_connection(("127.0.0.1", self._port), 1).close()
+            return True
+
+        eventually(is_open, f"Envoy of {self._log} to listen", pause=0.1)
+        return self
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()

@@ -9,12 +9,12 @@ import pytest
 from tests.controlplane import node
 from tests.controlplane.client import Object
 from tests.controlplane.fixtures import Node
-from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
 from tests.e2e.node.conftest import SPACE, TENANT, declare_all, in_pod, only_pod
 from tests.e2e.node.pods import processes_of, uid_map
 from tests.support.cloud_status import until
 from tests.support.published import EMPTY_STORAGE
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 # App, version, port, path of its probe.

@@ -19,12 +19,12 @@ from tests.controlplane import internet, node
 from tests.controlplane.client import Object
 from tests.controlplane.fixtures import Node
 from tests.controlplane.gitea import ADMIN
-from tests.controlplane.processes import eventually
 from tests.e2e.cloud import REPOSITORY, Cloud
 from tests.e2e.pulls import Person
 from tests.support.cloud_recovery import brought_back
 from tests.support.cloud_status import BRANCH, OURS, until
 from tests.support.published import git
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 ADA, SPACE = "solo-ada", "t-solo-ada"

@@ -17,7 +17,6 @@ from allotment.programs import volume
 from tests.controlplane import images, internet, node
 from tests.controlplane.client import Object
 from tests.controlplane.fixtures import Node
-from tests.controlplane.processes import eventually
 from tests.e2e.cloud import Cloud
 from tests.e2e.node.conftest import SPACE, TENANT, declare_all
 from tests.e2e.node.pods import processes_of
@@ -25,6 +24,7 @@ from tests.programs.volumes import content, files
 from tests.support.cloud_status import storage
 from tests.support.cloud_storage import SNAPSHOT
 from tests.support.published import EMPTY_STORAGE
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 FETCHER = f"registry.example/tools/fetcher:1@sha256:{'f' * 64}"

@@ -13,13 +13,14 @@ import yaml
 from allotment.manifests import names
 from allotment.observed.conditions import seconds_between
 from allotment.observed.status import Instance, Storage, parse_tenant_status
-from tests.controlplane import images, node, processes
+from tests.controlplane import images, node
 from tests.controlplane.client import Object
 from tests.controlplane.fixtures import Node
 from tests.e2e.cloud import Cloud
 from tests.e2e.node.conftest import SPACE, TENANT, declare_all, in_pod
 from tests.support.cloud_status import BRANCH, file, instance, steps, storage
 from tests.support.published import EMPTY_STORAGE, git
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.node]
 UNIT = "nvidia.com/gpu.shared"
@@ -120,7 +121,7 @@ def wait_for_reason(cloud: Cloud, name: str, *reasons: str, seconds: float = 90)
         )
         return instance_status
 
-    return processes.eventually(find_instance, f"{name} to be {reasons}", seconds, pause=0.5)
+    return eventually(find_instance, f"{name} to be {reasons}", seconds, pause=0.5)
 
 
 def filled(cloud: Cloud, name: str, *words: str) -> Storage:
@@ -135,7 +136,7 @@ def filled(cloud: Cloud, name: str, *words: str) -> Storage:
         )
         return storage_status
 
-    return processes.eventually(find_storage, f"{name} to be {words}", 90, pause=0.5)
+    return eventually(find_storage, f"{name} to be {words}", 90, pause=0.5)
 
 
 def reasons(cloud: Cloud, name: str) -> list[tuple[str, str]]:
@@ -185,7 +186,7 @@ def restarted(cloud: Cloud, name: str, *reasons: str) -> Instance:
         instance_status = wait_for_reason(cloud, name, *reasons)
         return instance_status if instance_status.restarts >= 2 else None
 
-    return processes.eventually(find_restarted, f"{name} to be restarted", 60, pause=0.5)
+    return eventually(find_restarted, f"{name} to be restarted", 60, pause=0.5)
 
 
 def test_what_ends_at_once_is_a_crash_loop_and_not_running_between(cloud: Cloud) -> None:
@@ -355,7 +356,7 @@ def thrown_out(cloud: Cloud, name: str) -> Instance | None:
 def test_what_its_node_throws_out_says_why_and_comes_back(cloud: Cloud, real_node: Node) -> None:
     before = one_that_runs(real_node, "well")["metadata"]["uid"]
     with lacking_disk(real_node):
-        instance_status = processes.eventually(lambda: thrown_out(cloud, "well"), "it to be thrown out", pause=0.5)
+        instance_status = eventually(lambda: thrown_out(cloud, "well"), "it to be thrown out", pause=0.5)
     # Another pod has its place at once, and waits for a node.
     assert (instance_status.state, instance_status.reason) in {
         ("Failed", "Evicted"),
