@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import io
 import json
 import os
 import re
 import shutil
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -17,6 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from allotment.adapters.git.clone import list_clones
+from allotment.adapters.git.object_reader import ObjectReader, list_readers
 from allotment.cli.main import main
 from allotment.declared.inventory import ScopeDeclarations
 from allotment.isolation.entitlements import Entitlements
@@ -93,6 +97,30 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return folders that aren't there yet. Pytest's own would look through all that it made before for each new one."""
     folder = tmp_path_factory.mktemp("caches")
     return (folder / str(number) for number in count())
+
+
+@pytest.fixture(autouse=True)
+def _closed_readers(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that leaves an object reader of Git open or a clone locked. Those of fixtures with a wider scope may stay.
+
+    A reader ends here if only the values of the test's fixtures refer to it, or if it is garbage that Python has not
+    collected: a traceback that a test looks at forms a cycle with the test's frame.
+    """
+    earlier_readers, earlier_clones = weakref.WeakSet(list_readers()), list_clones()
+    yield
+
+    def list_open() -> list[ObjectReader]:
+        return [reader for reader in list_readers() if reader.is_open and reader not in earlier_readers]
+
+    locked_clones = [clone for clone in list_clones() if clone not in earlier_clones]
+    if list_open():
+        request.node.funcargs.clear()
+    if list_open():
+        gc.collect()
+    folders = {str(reader.folder) for reader in list_open()} | {str(clone.folder) for clone in locked_clones}
+    for owner in (*list_open(), *locked_clones):
+        owner.close()
+    assert not folders, f"the test closes no repository at {', '.join(sorted(folders))}: open it in a `with` block"
 
 
 @pytest.fixture(autouse=True)
@@ -184,6 +212,7 @@ def allot(one_gate: None) -> Allot:
         out, err = io.TextIOWrapper(raw, encoding="utf-8", write_through=True), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
             main([str(argument) for argument in arguments])
+        gc.unfreeze()  # a service froze all objects of this process, although the process goes on
         code = ended.value.code
         return Result(code if isinstance(code, int) else 0, raw.getvalue().decode("utf-8"), err.getvalue())
 

@@ -374,12 +374,12 @@ def test_without_a_base_an_excess_that_the_branch_of_origin_lacks_is_at_the_inst
     """The branch is committed, and origin has moved on since."""
     FULL(sample)
     commit(sample)
-    repository = git.Repo(sample)
-    merged = repository.head.commit
-    add(f"{ADA}/again.yaml")(sample)
-    commit(sample)
-    upstream = repository.git.commit_tree(merged.tree.hexsha, "-p", merged.hexsha, "-m", "Another change")
-    repository.git.update_ref("refs/remotes/origin/main", upstream)
+    with git.Repo(sample) as repository:
+        merged = repository.head.commit
+        add(f"{ADA}/again.yaml")(sample)
+        commit(sample)
+        upstream = repository.git.commit_tree(merged.tree.hexsha, "-p", merged.hexsha, "-m", "Another change")
+        repository.git.update_ref("refs/remotes/origin/main", upstream)
     excess = over("l4-quarter", 18, 1, "17 shared", HELD)
     assert stock_lines(allot, sample, ADA) == [f"{ADA}/again.yaml:8:12: spec.gpuSpec: {excess}"]
 

@@ -188,17 +188,17 @@ class Place:
         self, cluster: str, *statuses: TenantStatus, observed: str = OBSERVED, also: dict[str, bytes] | None = None
     ) -> str:
         """Write what a reporter would have seen of some tenants at a time, and nothing of others; return the commit."""
-        repository = Repository(self.root)
-        remote = Remote(repository, str(self.remote))
-        branch = read_status_branch(repository, remote, cluster).branch
-        data = {f"tenants/{status.tenant}.yaml": dump_status(status) for status in statuses}
-        data |= also or {}
-        data["stocks.yaml"] = dump_status(ClusterStatus(cluster, observed))
-        files = {path: compute_blob_id(text) for path, text in data.items()}
-        message = CommitMessage("Seen", b"reporter <reporter@northlight.example> 1 +0000")
-        commit = branch.create_commit(files, branch.compare_files(files), data, message)
-        assert remote.push({f"refs/heads/status/{cluster}": commit, f"refs/allotment/status/{cluster}": commit})
-        return commit
+        with Repository(self.root) as repository:
+            remote = Remote(repository, str(self.remote))
+            branch = read_status_branch(repository, remote, cluster).branch
+            data = {f"tenants/{status.tenant}.yaml": dump_status(status) for status in statuses}
+            data |= also or {}
+            data["stocks.yaml"] = dump_status(ClusterStatus(cluster, observed))
+            files = {path: compute_blob_id(text) for path, text in data.items()}
+            message = CommitMessage("Seen", b"reporter <reporter@northlight.example> 1 +0000")
+            commit = branch.create_commit(files, branch.compare_files(files), data, message)
+            assert remote.push({f"refs/heads/status/{cluster}": commit, f"refs/allotment/status/{cluster}": commit})
+            return commit
 
     def synced(self, cluster: str, tenant: str, *, marked: str = OBSERVED, observed: str = OBSERVED) -> str:
         """Report that a cluster has all that is published of a tenant, what is marked for deletion since a time; return the commit."""
@@ -237,14 +237,16 @@ class Place:
 
     def rewrite_all(self, cluster: str, texts: dict[str, bytes], gone: Collection[str] = ()) -> None:
         """Publish other texts at some paths, and nothing at others, as another version of ours would have."""
-        repository = Repository(self.root)
-        remote = Remote(repository, str(self.remote))
-        branch = read_rendered_branches(repository, remote, [cluster]).branches[cluster]
-        files = {path: blob for path, blob in branch.files.items() if path not in gone}
-        files |= {path: compute_blob_id(data) for path, data in texts.items()}
-        message = CommitMessage("Older", b"allotment <allotment@northlight.example> 1 +0000")
-        commit = branch.create_commit(files, branch.compare_files(files), texts, message)
-        assert remote.push({f"refs/heads/rendered/{cluster}": commit, f"refs/allotment/published/{cluster}": commit})
+        with Repository(self.root) as repository:
+            remote = Remote(repository, str(self.remote))
+            branch = read_rendered_branches(repository, remote, [cluster]).branches[cluster]
+            files = {path: blob for path, blob in branch.files.items() if path not in gone}
+            files |= {path: compute_blob_id(data) for path, data in texts.items()}
+            message = CommitMessage("Older", b"allotment <allotment@northlight.example> 1 +0000")
+            commit = branch.create_commit(files, branch.compare_files(files), texts, message)
+            assert remote.push(
+                {f"refs/heads/rendered/{cluster}": commit, f"refs/allotment/published/{cluster}": commit}
+            )
 
     def copy(self, folder: Path) -> Place:
         """Return a copy of the source and of its remote, in a folder."""

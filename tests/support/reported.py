@@ -97,10 +97,9 @@ class Bed:
 
     def write(self, data: dict[str, bytes | None]) -> str:
         """Write a commit with these files at the remote, as somebody else than the reporter."""
-        repository = Repository.open_or_create(self.remote)
-        return write_commit(
-            repository, [], data, CommitMessage("Publish", b"publisher <publisher@northlight.example> 1 +0000")
-        )
+        message = CommitMessage("Publish", b"publisher <publisher@northlight.example> 1 +0000")
+        with Repository.open_or_create(self.remote) as repository:
+            return write_commit(repository, [], data, message)
 
     def point(self, commit: str, *refs: str) -> str:
         """Let refs be at a commit, by themselves the rendered branch and our ref beside it."""

@@ -20,6 +20,7 @@ import click
 from click.core import ParameterSource
 
 from allotment import VERSION
+from allotment.adapters.git.object_reader import closing_readers
 from allotment.cli.options import shared_options
 from allotment.problems import AllotmentError, quote_value
 
@@ -242,9 +243,9 @@ def main(arguments: list[str] | None = None) -> None:
     if sys.unraisablehook is sys.__unraisablehook__:
         sys.unraisablehook = _repeat_interrupt
     try:
-        code = allot(
-            arguments, prog_name="allot", standalone_mode=False
-        )  # click returns the exit status of the command
+        with closing_readers():
+            # click returns the exit status of the command
+            code = allot(arguments, prog_name="allot", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.Abort:
         sys.exit(130)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from allotment.adapters.git.clone import release_clones
 from allotment.adapters.git.commits import CommitMessage
 from allotment.adapters.git.repository import Repository
 
@@ -26,6 +28,13 @@ def _identity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
 
 
+@pytest.fixture(autouse=True)
+def _released_clones() -> Iterator[None]:
+    """Unlock the clones, as a command does at its end."""
+    yield
+    release_clones()
+
+
 def new_repository(folder: Path) -> Repository:
     """Return an empty repository with a work tree."""
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
@@ -33,6 +42,7 @@ def new_repository(folder: Path) -> Repository:
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Repository:
+def repository(tmp_path: Path) -> Iterator[Repository]:
     """Return an empty repository, the one that the program works in."""
-    return new_repository(tmp_path / "here")
+    with new_repository(tmp_path / "here") as empty:
+        yield empty

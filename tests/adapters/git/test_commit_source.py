@@ -180,13 +180,13 @@ def test_the_work_tree_does_not_count(sample: Path, allot: Allot) -> None:
 
 def test_strange_entries_are_problems_and_never_read(sample: Path, allot: Allot) -> None:
     commit(sample)
-    repo = git.Repo(sample)
-    head = repo.head.commit
-    blob = repo.odb.store(git.db.IStream(b"blob", 2, io.BytesIO(b"x\n"))).hexsha.decode()
-    index = f"120000 {blob}\ttenants/solo-ada/instances/link.yaml\n160000 {head.hexsha}\ttenants/solo-ada/instances/sub\n100644 {blob}\ttenants/solo-ada/.gitattributes\n"
-    subprocess.run(["git", "-C", str(sample), "update-index", "--index-info"], input=index.encode(), check=True)
-    repo.index.update()
-    repo.git.commit("-q", "-m", "strange")
+    with git.Repo(sample) as repo:
+        head = repo.head.commit
+        blob = repo.odb.store(git.db.IStream(b"blob", 2, io.BytesIO(b"x\n"))).hexsha.decode()
+        index = f"120000 {blob}\ttenants/solo-ada/instances/link.yaml\n160000 {head.hexsha}\ttenants/solo-ada/instances/sub\n100644 {blob}\ttenants/solo-ada/.gitattributes\n"
+        subprocess.run(["git", "-C", str(sample), "update-index", "--index-info"], input=index.encode(), check=True)
+        repo.index.update()
+        repo.git.commit("-q", "-m", "strange")
     result = allot("validate", "--repo", sample, "--commit", "HEAD", "--as-of", DAY)
     assert [line.split(": ", 1)[1] for line in result.lines if "solo-ada" in line] == [
         "(file): no declaration belongs here: move the file to one of tenants/{tenant}/tenant.yaml, tenants/{tenant}/members.yaml,"

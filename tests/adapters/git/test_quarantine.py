@@ -45,11 +45,11 @@ def unfolding(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def here(bare: Path, tmp_path: Path) -> Repository:
+def here(bare: Path, tmp_path: Path) -> Iterator[Repository]:
     """Return a repository, in a folder whose name Git has to be told with care, that has main."""
-    repository = new_repository(tmp_path / 'odd:"name')
-    Remote(repository, str(bare), keep=True).fetch(MAIN)
-    return repository
+    with new_repository(tmp_path / 'odd:"name') as repository:
+        Remote(repository, str(bare), keep=True).fetch(MAIN)
+        yield repository
 
 
 @pytest.fixture(params=["path", "relative", "smart", "plain"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,10 @@ OLD, NEW = "tenants/solo-ada/tenant.yaml", "tenants/solo-ada/instances/new.yaml"
 
 
 @pytest.fixture
-def change(published: Place) -> FolderChange:
+def change(published: Place) -> Iterator[FolderChange]:
     """Return the change of a clone of the sample."""
-    return FolderChange(published.root, Repository(published.root))
+    with Repository(published.root) as repository:
+        yield FolderChange(published.root, repository)
 
 
 def contents(root: Path) -> dict[str, bytes]:

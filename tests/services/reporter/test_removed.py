@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -265,8 +266,9 @@ class Counted(Remote):
 
 
 @pytest.fixture
-def counting(bed: Bed, tmp_path: Path) -> Counted:
-    return Counted(Repository.open_or_create(tmp_path / "clone"), str(bed.remote), keep=True)
+def counting(bed: Bed, tmp_path: Path) -> Iterator[Counted]:
+    with Repository.open_or_create(tmp_path / "clone") as clone:
+        yield Counted(clone, str(bed.remote), keep=True)
 
 
 def test_the_remote_is_asked_every_half_minute_at_most(

@@ -81,6 +81,13 @@ class Clone(Repository):
         clone.remove_locks()
         return clone
 
+    def close(self) -> None:
+        """End Git's object reader, and unlock the clone. The process must no longer use the clone."""
+        super().close()
+        if _clones.get(self.folder) is self:
+            del _clones[self.folder]
+            os.close(self.lock)
+
     def sign_with(self, key: Path, *, keep: bool = True) -> str:
         """Sign every later commit in this clone. With `keep`, this setting outlives a replacement of the clone."""
         self._signing_key = key if keep else None
@@ -180,12 +187,15 @@ class Clone(Repository):
         return False
 
 
+def list_clones() -> list[Clone]:
+    """Return the clones that this process has locked."""
+    return list(_clones.values())
+
+
 def release_clones() -> None:
     """Unlock the clones of this process. The process must no longer use them."""
-    while _clones:
-        _, clone = _clones.popitem()
-        clone.objects.close()
-        os.close(clone.lock)
+    for clone in list_clones():
+        clone.close()
 
 
 def _check_ownership(folder: Path) -> None:

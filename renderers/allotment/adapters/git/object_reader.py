@@ -12,12 +12,14 @@ import re
 import signal
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from allotment.problems import OperationRefused, escape_unprintable
 
 BATCH_SIZE = 500  # objects per request: their ids fit into a pipe
 MAX_BATCH_BYTES = 8 << 20  # bytes of a response with more than one object
+_readers: weakref.WeakSet[ObjectReader] = weakref.WeakSet()  # all readers of this process
 OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
@@ -37,11 +39,21 @@ class _ReaderExited(Exception):
 
 
 class ObjectReader:
-    """Reads objects by their ids. `begin` must start `git cat-file --batch-command --buffer`."""
+    """Reads objects of the repository at `folder` by their ids. `begin` must start `git cat-file --batch-command --buffer`.
 
-    def __init__(self, begin: Callable[[], Any]) -> None:
+    The process runs from the first request until `close`. The owner of the reader must call `close`.
+    """
+
+    def __init__(self, folder: Path, begin: Callable[[], Any]) -> None:
+        self.folder = folder
         self._start_reader = begin
         self._reader: tuple[int, Any, Any] | None = None
+        _readers.add(self)
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the reader process runs, as far as this process knows."""
+        return self._reader is not None and self._reader[0] == os.getpid()
 
     def close(self) -> None:
         """End the reader process. The next request starts a new process, which also finds newer packs."""
@@ -138,6 +150,23 @@ class ObjectReader:
             self._reader = None
             end()
             raise
+
+
+def list_readers() -> list[ObjectReader]:
+    """Return all readers of this process, open or closed."""
+    return list(_readers)
+
+
+@contextlib.contextmanager
+def closing_readers() -> Iterator[None]:
+    """Close, at the end of the `with` block, the readers that were created in the block. A command owns its readers."""
+    earlier_readers = weakref.WeakSet(list_readers())
+    try:
+        yield
+    finally:
+        for reader in list_readers():
+            if reader not in earlier_readers:
+                reader.close()
 
 
 def _id_batches(ids: Iterable[str]) -> Iterator[list[str]]:

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 from allotment.adapters.git.commands import GitCommands, GitFailed
 from allotment.adapters.git.object_reader import OBJECT_ID, LimitExceeded, ObjectReader
@@ -31,7 +32,8 @@ _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
 class Repository:
     """The repository around a folder. If there is no repository, the first access raises OperationRefused.
 
-    `git` runs Git's commands. By default, they run in the nearest repository from the folder upwards.
+    `git` runs Git's commands. By default, they run in the nearest repository from the folder upwards. As a context
+    manager, the repository ends its object reader at the end of the `with` block.
     """
 
     def __init__(self, folder: Path, git: GitCommands | None = None) -> None:
@@ -41,7 +43,7 @@ class Repository:
         self._signs_commits: bool | None = None
         self._signature_checks: dict[tuple[str, str], bool] = {}
         self.signing: tuple[str, ...] = ()  # the settings with which Git signs
-        self.objects = ObjectReader(self.git.start_object_reader)
+        self.objects = ObjectReader(folder, self.git.start_object_reader)
         self.trees = TreeReader(self.objects)
         self._listings: dict[str, Mapping[str, str]] = {}  # by tree, from the oldest to the newest use
         self._listed_commits: dict[str, str] = {}  # the tree of each listed commit, from the oldest to the newest
@@ -52,6 +54,16 @@ class Repository:
         if not (folder / "HEAD").exists():
             GitCommands.init(folder)
         return cls(folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End Git's object reader. The next read starts it again."""
+        self.objects.close()
 
     def clear_cache(self) -> None:
         """Clear all caches, because the repository no longer has the cached objects."""

@@ -44,4 +44,5 @@ def sandbox_repository(here: Repository, commit: str) -> Iterator[Repository]:
         (folder / "info" / "attributes").write_text("* !filter merge=text\n", encoding="ascii")
         if here.is_shallow():
             shutil.copyfile(here.git.common_folder / "shallow", folder / "shallow")
-        yield Repository(here.folder, GitCommands(here.folder, folder))
+        with Repository(here.folder, GitCommands(here.folder, folder)) as sandbox:
+            yield sandbox
