@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from hypothesis import settings
 
 from allotment.adapters.git.clone import list_clones
 from allotment.adapters.git.object_reader import ObjectReader, list_readers
@@ -61,6 +62,17 @@ class Result(NamedTuple):
 
 # Git as tests want it, whatever the machine's is: no housekeeping after each commit, and no waiting for the disk.
 os.environ["GIT_CONFIG_SYSTEM"] = str(Path(__file__).with_name("git.config"))
+
+# No test depends on time. A push tests the same examples at each run, and a night others, ten times as many.
+settings.register_profile("push", deadline=None, derandomize=True)
+settings.register_profile("night", deadline=None, max_examples=1_000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "push"))
+
+
+def scale_examples(push_count: int) -> int:
+    """Return the number of examples in the profile of this run, for a test that has `push_count` examples in `push`."""
+    return push_count * settings.default.max_examples // settings.get_profile("push").max_examples
+
 
 Allot = Callable[..., Result]
 

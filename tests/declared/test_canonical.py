@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.conftest import PROJECT, ROOTS
+from tests.conftest import PROJECT, ROOTS, scale_examples
 
 from allotment.declared import documents
 from allotment.declared.canonical import canonicalize
@@ -88,7 +88,7 @@ TEXT = st.text(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scale_examples(300))
 @given(
     st.dictionaries(
         TEXT.filter(bool),

@@ -7,6 +7,7 @@ import time
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.conftest import scale_examples
 
 from allotment.declared import documents
 
@@ -66,7 +67,7 @@ def verdict(data: bytes, parser: object) -> object:
 @pytest.mark.skipif(
     documents.PARSER is documents._PureParser, reason="PyYAML was built without libyaml: one parser only"
 )
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=scale_examples(600))
 @given(st.lists(BLOCKS, max_size=25).map("".join))
 @example("b: |#")
 @example("b: >-2# x\n  text")
@@ -75,7 +76,7 @@ def test_both_parsers_give_one_verdict(text: str) -> None:
     assert verdict(data, documents.PARSER) == verdict(data, documents._PureParser)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=scale_examples(500))
 @given(st.binary(max_size=300))
 def test_any_bytes_give_a_value_or_findings(data: bytes) -> None:
     document = documents.read(data)

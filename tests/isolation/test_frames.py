@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.conftest import scale_examples
 from tests.support.gate_bed import BOUNDARIES, COPY, FILLED, MODELS, SNAPSHOT, WEBUI, entitled
 from tests.support.rendered_tree import sample_tree
 
@@ -107,7 +108,7 @@ def gates(sample_tree: dict[str, bytes]) -> tuple[IsolationGate, CompleteGate, l
     return remembering, CompleteGate(BOUNDARIES), files
 
 
-@settings(max_examples=1_500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=scale_examples(1_500), suppress_health_check=[HealthCheck.too_slow])
 @given(chance=st.randoms(use_true_random=False), mutations=st.integers(1, 3), other_owner=st.booleans())
 def test_frames_change_no_verdict(
     gates: tuple[IsolationGate, CompleteGate, list[tuple[str, bytes]]],

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.conftest import scale_examples
 from tests.support.yaml_strategies import OBJECT, TEXT
 
 from allotment.lifecycle.published_manifests import (
@@ -36,7 +37,7 @@ def test_the_objects_of_a_file_are_those_that_yaml_reads() -> None:
         assert read_identities(data) == read, path
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scale_examples(150))
 @given(st.lists(st.tuples(TEXT, TEXT, OBJECT, OBJECT, OBJECT), min_size=1, max_size=3))
 def test_whatever_stands_around_them(
     objects: list[tuple[str, str, dict[str, object], dict[str, object], object]],

@@ -6,12 +6,13 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.conftest import scale_examples
 from tests.support.yaml_strategies import OBJECT, TRICKY
 
 from allotment.manifests.yaml_text import Frozen, Malformed, dump, load, number_values
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scale_examples(300))
 @given(st.lists(OBJECT, min_size=1, max_size=3))
 def test_what_is_written_is_read_back(objects: list[dict[str, object]]) -> None:
     data = dump(objects)
@@ -32,7 +33,7 @@ def test_what_a_reader_could_mistake_is_quoted(text: str) -> None:
     assert dump([{"a": text}]) == f'a: "{text}"\n'.encode()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=scale_examples(200))
 @given(OBJECT)
 def test_what_is_fixed_is_written_alike(value: dict[str, object]) -> None:
     plain = dump([{"a": {"b": value}, "c": [value]}])

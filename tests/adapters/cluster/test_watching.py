@@ -255,7 +255,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.sets(st.sampled_from("abc")))
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_any_order_of_events_ends_like_a_fresh_list(steps: list[tuple[str, str, str]], final: set[str]) -> None:
     """Whatever came before, and however often, a complete list is what counts in the end."""
     store, fresh = ObservedObjects("eu-1"), ObservedObjects("eu-1")

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from tests.adapters.git.conftest import SAID, git
 from tests.adapters.git.malformed import write
+from tests.conftest import scale_examples
 
 from allotment.adapters.git.commits import write_commit
 from allotment.adapters.git.repository import Repository
@@ -85,7 +86,7 @@ def test_a_folders_listing(repository: Repository) -> None:
 
 
 @given(data=some.binary(max_size=300), name=some.sampled_from(["-rf", "a b", "ä/ö.yaml", "done", "x\ty", "a'b"]))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_stay_as_they_are(data: bytes, name: str, repository: Repository) -> None:
     data += b"\ndone\nreset refs/heads/main\nfrom \n"
     commit = write_commit(repository, [], {name: data}, SAID)

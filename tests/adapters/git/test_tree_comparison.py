@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from tests.adapters.git.conftest import SAID
 from tests.adapters.git.malformed import entry, write, write_commit
+from tests.conftest import scale_examples
 
 from allotment.adapters.git import commits
 from allotment.adapters.git.object_reader import LimitExceeded
@@ -37,7 +38,7 @@ def not_walked(*_: object, **__: object) -> None:
 
 
 @given(before=FOLDERS, after=FOLDERS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_listing_from_what_differs_is_the_listing(
     before: dict[str, Any], after: dict[str, Any], repository: Repository
 ) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.billing.uses import HOUR, START, stored, unit
 
@@ -199,7 +199,6 @@ USES = st.lists(
 BATCHES = st.sampled_from([(TENANTS,), (("orbit",), ("kite", "ada")), (("ada",), ("kite",), ("orbit",), ())])
 
 
-@settings(deadline=None)
 @given(STOCKS, USES, BATCHES)
 def test_any_division_into_batches_has_the_same_sums(
     stocks: list[StockTime], uses: list[Use], batches: Sequence[Sequence[str]]
@@ -220,7 +219,6 @@ def test_any_division_into_batches_has_the_same_sums(
     assert sum((cluster.income for cluster in area.clusters), Fraction()) == Fraction("0.07") * used / HOUR
 
 
-@settings(deadline=None)
 @given(STOCKS)
 def test_the_days_have_the_time_of_the_stocks(stocks: list[StockTime]) -> None:
     times = drop_stock_overlaps(stocks)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
-from tests.conftest import copy, edit
+from tests.conftest import copy, edit, scale_examples
 from tests.support.published import Place, git
 
 from allotment.adapters.file_cache import FileCache
@@ -160,8 +160,7 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 # Each example takes seconds, so a failing example is not shrunk.
 @settings(
-    max_examples=5,
-    deadline=None,
+    max_examples=scale_examples(5),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
