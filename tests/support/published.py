@@ -75,7 +75,7 @@ STORAGE = f"""\
 def git(folder: Path, *words: str) -> str:
     """Return what Git says in a folder."""
     done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr or done.stdout
     return done.stdout.strip()
 
 
