@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -71,7 +72,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "push"))
 
 def scale_examples(push_count: int) -> int:
     """Return the number of examples in the profile of this run, for a test that has `push_count` examples in `push`."""
-    return push_count * settings.default.max_examples // settings.get_profile("push").max_examples
+    return push_count * settings().max_examples // settings.get_profile("push").max_examples
 
 
 Allot = Callable[..., Result]
@@ -100,8 +101,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
 
 @pytest.hookimpl(optionalhook=True)  # a run may be without xdist
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many tests run at a time with `-n auto`: each waits about half of its time, for a process of its own."""
-    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") or 2 * (os.cpu_count() or 1))
+    """Return how many tests run at a time with `-n auto`: those of `make test` hardly wait, and each worker collects them all."""
+    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") or os.cpu_count() or 1)
 
 
 @pytest.fixture(scope="session")
@@ -130,9 +131,34 @@ def _closed_readers(request: pytest.FixtureRequest) -> Iterator[None]:
     if list_open():
         gc.collect()
     folders = {str(reader.folder) for reader in list_open()} | {str(clone.folder) for clone in locked_clones}
-    for owner in (*list_open(), *locked_clones):
-        owner.close()
+    for reader in list_open():
+        reader.close()
+    for clone in locked_clones:
+        clone.close()
     assert not folders, f"the test closes no repository at {', '.join(sorted(folders))}: open it in a `with` block"
+
+
+FAST_PROGRAMS = {"git", "ssh-keygen", "gpg"}  # the processes that a test of `make test` may start
+OTHER_LANES = ("process", "install", "e2e")
+_started_programs: list[str] = []
+
+
+def _record_program(event: str, details: tuple[Any, ...]) -> None:
+    if event == "subprocess.Popen":
+        _started_programs.append(Path(os.fsdecode(details[0])).name)
+
+
+sys.addaudithook(_record_program)
+
+
+@pytest.fixture(autouse=True)
+def _lane(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test of `make test` that starts a process other than Git's: a process costs as much as ten commands in process."""
+    _started_programs.clear()
+    yield
+    programs = {*_started_programs} - FAST_PROGRAMS
+    if programs and not any(request.node.get_closest_marker(lane) for lane in OTHER_LANES):
+        pytest.fail(f"the test starts {', '.join(sorted(programs))}: mark it with pytest.mark.process")
 
 
 @pytest.fixture(autouse=True)

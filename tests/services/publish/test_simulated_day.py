@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
-from tests.published import INSTANCE, Place, git
-from tests.services.pull_requests.test_comment_loop import RecordedLog
+from tests.support.comment_loop_bed import RecordedLog
+from tests.support.published import INSTANCE, Place, git
 
 from allotment.cli.reporter_options import ClusterAccess
 from allotment.cli.run_parts import RunOptions, create_parts
