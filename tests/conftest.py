@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["tests.controlplane.fixtures", "tests.controlplane.scenarios"]
 
-SHARING = "tests/e2e/node/"  # below it each folder's modules share one
+END_TO_END = "tests/e2e"  # the modules of a folder below it share a cluster
 PROJECT = Path(__file__).resolve().parent.parent
 ROOTS = ("platform", "clusters", "tenants")
 DAY = "2026-11-21"
@@ -78,6 +78,13 @@ def scale_examples(push_count: int) -> int:
 Allot = Callable[..., Result]
 
 
+gc.disable()  # while tests are collected: it would look through all of them again and again
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Skip the folder of the end-to-end tests if `-m` deselects all of them, because the imports of its modules take long."""
     expression: str = config.getoption("markexpr")
@@ -94,7 +101,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
     class Sharing(LoadFileScheduling):  # type: ignore[misc]  # so this is of Any
         def _split_scope(self, nodeid: str) -> str:
             module: str = super()._split_scope(nodeid)
-            return module.rpartition("/")[0] if module.startswith(SHARING) else module
+            folder = module.rpartition("/")[0]
+            return folder if folder.startswith(f"{END_TO_END}/") else module
 
     return Sharing(config, log) if config.getvalue("dist") == "loadfile" else None
 
@@ -244,17 +252,18 @@ def _declared(folder: ScopeDeclarations) -> Iterator[tuple[str, bytes]]:
 @pytest.fixture
 def allot(one_gate: None) -> Allot:
     """Return the command line: arguments in, exit status and texts out."""
+    return run_allot
 
-    def run(*arguments: object) -> Result:
-        raw = io.BytesIO()
-        out, err = io.TextIOWrapper(raw, encoding="utf-8", write_through=True), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        gc.unfreeze()  # a service froze all objects of this process, although the process goes on
-        code = ended.value.code
-        return Result(code if isinstance(code, int) else 0, raw.getvalue().decode("utf-8"), err.getvalue())
 
-    return run
+def run_allot(*arguments: object) -> Result:
+    """Run a command in this process."""
+    raw = io.BytesIO()
+    out, err = io.TextIOWrapper(raw, encoding="utf-8", write_through=True), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    gc.unfreeze()  # a service froze all objects of this process, although the process goes on
+    code = ended.value.code
+    return Result(code if isinstance(code, int) else 0, raw.getvalue().decode("utf-8"), err.getvalue())
 
 
 def edit(root: Path, path: str, old: str, new: str) -> None:

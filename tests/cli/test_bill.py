@@ -285,6 +285,7 @@ def test_bad_options_are_refused(words: list[str], message: str, bed: Bed, run: 
     assert message in result.err
 
 
+@pytest.mark.process
 def test_another_machine_computes_the_same_bytes(end_of_month: Bed, run: Run, place: Place, tmp_path: Path) -> None:
     """A fresh clone in another time zone and locale, and another user."""
     other = tmp_path / "elsewhere"

@@ -25,6 +25,7 @@ from allotment.observed.retention import WAYS_OUT, RetentionReason
 from allotment.reports.rule_pages import rule_pages
 
 
+@pytest.mark.process
 def test_help_imports_little() -> None:
     code = "import sys; sys.argv = ['allot', '--help']\nfrom allotment.cli.main import main\ntry:\n    main()\nexcept SystemExit:\n    pass\nprint(sorted(set(sys.modules) & {'pydantic', 'yaml', 'git', 'rich', 'asyncio'}), file=sys.stderr)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -190,6 +191,7 @@ def test_the_name_of_a_field_lists_its_paths(name: str, allot: Allot) -> None:
     assert sorted(field["name"] for field in page["fields"]) == paths
 
 
+@pytest.mark.process
 def test_who_reads_no_further_hears_of_no_bug() -> None:
     ours, theirs = os.pipe()
     os.close(ours)

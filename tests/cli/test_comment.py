@@ -24,6 +24,7 @@ BY_A_PROCESS = plan_sandbox._run_process
 COMMENTS, STATUSES = r"POST .*(comments|notes)$", r"POST .*statuses/"
 
 
+@pytest.mark.process
 @on_each_forge
 def test_a_plan_is_one_comment_and_a_status_and_the_second_run_writes_nothing(
     desk: Desk, monkeypatch: pytest.MonkeyPatch

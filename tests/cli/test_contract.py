@@ -91,6 +91,7 @@ def test_a_command_that_isnt_there_names_the_nearest(word: str, hint: str, allot
     assert result.err.splitlines()[-1].startswith(f"Error: no command is named '{word}'{hint}")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "words", [("--help",), ("validate",), ("catalog", "-q"), ("explain", "rule"), ("render", "--stdout")]
 )
@@ -148,6 +149,7 @@ def test_every_help_has_examples(name: str, allot: Allot) -> None:
 # Completion, asked for as the shells' scripts do
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "names"),
     [
@@ -178,16 +180,19 @@ def test_names_are_completed_from_the_repository(words: str, names: list[str], s
     assert completed(words, sample) == names
 
 
+@pytest.mark.process
 def test_names_are_completed_from_the_folder_that_is_gone_to(sample: Path, tmp_path: Path) -> None:
     assert completed(f"allot -C {sample} status solo", tmp_path) == ["solo-ada"]
     assert completed(f"allot status -C {sample} solo-ada/w", tmp_path) == ["solo-ada/webui"]
     assert completed(f"allot -C {sample.parent} status --repo {sample.name} solo", tmp_path) == ["solo-ada"]
 
 
+@pytest.mark.process
 def test_where_there_is_no_repository_there_are_no_names(tmp_path: Path) -> None:
     assert completed("allot recover ", tmp_path) == []
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_a_script(shell: str, allot: Allot) -> None:
     result = allot("completion", shell.upper())

@@ -21,6 +21,9 @@ from tests.support.faults import Request, listed, serving
 from tests.support.kubeconfig import kubeconfig_of
 from tests.support.websocket_server import ServerSocket
 
+pytestmark = pytest.mark.process
+
+
 PODS = "/api/v1/namespaces/t-solo-ada/pods"
 RUNS = {"name": "main", **live.started(3, ready=True)}
 SUCCESS = {"status": "Success"}

@@ -165,6 +165,7 @@ def test_where_a_key_is_declared_only_what_it_signed_is_believed(waiting: Place,
     assert replicas(waiting) == 1
 
 
+@pytest.mark.process
 def test_a_running_publisher_takes_a_new_status_at_once(waiting: Place, tmp_path: Path) -> None:
     running = Running(waiting.remote.as_uri(), tmp_path / "data", 3600)
     try:

@@ -338,6 +338,7 @@ def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
     assert platform["spec"]["git"]["forge"] == "Gitea"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("program", [COMMIT, IMAGE], ids=["commit", "image"])
 @pytest.mark.parametrize(
     ("forge", "schema"),
@@ -440,6 +441,7 @@ def commit(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"allotment @ git+https://git.acme.dev/allotment@{git(place, 'rev-parse', 'HEAD').strip()}"
 
 
+@pytest.mark.process
 def test_the_wheel_holds_all_that_it_needs(wheels: Path) -> None:
     (file,) = wheels.glob("*.whl")
     names = set(zipfile.ZipFile(file).namelist())
@@ -607,6 +609,7 @@ def test_the_ci_publishes_what_is_merged(forge: str, allot: Allot, tmp_path: Pat
     assert files(second_folder / ".allot") == files(site.source / ".allot")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("forge", ["GitHub", "GitLab", "Gitea"])
 def test_the_ci_runs_the_program_of_an_image(forge: str, allot: Allot, tmp_path: Path) -> None:
     """What the image has is Git and `allot`; here they are this environment's."""
@@ -619,6 +622,7 @@ def test_the_ci_runs_the_program_of_an_image(forge: str, allot: Allot, tmp_path:
     is_checked(site.job("validate", "refs/pull/7/head", PATH=path))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("forge", ["GitHub", "GitLab"])
 def test_an_invalid_tenant_is_a_warning_of_the_publish(forge: str, allot: Allot, tmp_path: Path) -> None:
     sample(allot, tmp_path / "gpus", forge, program=IMAGE)

@@ -14,6 +14,9 @@ from tests.conftest import DAY, files_below
 from tests.support.interruptible_program import BEGIN
 from tests.support.published import Place
 
+pytestmark = pytest.mark.process
+
+
 DELAYS = (0.1, 0.3, 0.5, 0.8)  # seconds: while it imports, reads, renders, writes
 ENDS = (0, 130, -signal.SIGINT)  # it was done, or interrupted: a shell says 130 of both
 

@@ -13,6 +13,9 @@ import pytest
 from tests.conftest import edit
 from tests.support.editor import ALLOT_LSP, Editor, Json
 
+pytestmark = pytest.mark.process
+
+
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 STORAGE = "tenants/solo-ada/storages/models.yaml"
 PLAN = "platform/plans/starter.yaml"

@@ -112,6 +112,7 @@ def at(editor: Editor, old: str, new: str, path: str = WEBUI) -> Here:
     return Here(editor, path, text, before.count("\n"), offset - before.rfind("\n") - 1, diagnostics)
 
 
+@pytest.mark.process
 def test_names_of_the_catalog_are_completed(editor: Editor) -> None:
     assert at(editor, "gpuSpec: l4-quarter", "gpuSpec: |").lines()["l4-half"] == "  gpuSpec: l4-half"
     assert at(editor, "gpuSpec: l4-quarter", "gpuSpec:|").lines()["l4-half"] == "  gpuSpec: l4-half"
@@ -248,6 +249,7 @@ def test_garbage_has_nothing_to_offer(editor: Editor, garbage: str) -> None:
     assert isinstance(here.actions(), dict)
 
 
+@pytest.mark.process
 def test_other_documents_have_nothing_to_offer(editor: Editor) -> None:
     for path in ("README.md", "tenants/solo-ada/README.md", "tenants/solo-ada/x/y/z.yaml", "argo/x.yaml"):
         editor.open(path, "kind: \n")

@@ -93,6 +93,7 @@ def test_a_closed_month_is_on_the_ledger_with_its_evidence(close: Run, month: Ru
     assert git(place.root, "for-each-ref", "refs/heads/ledger") == "", "the clone has no branch of it"
 
 
+@pytest.mark.process
 def test_another_machine_verifies_the_month_to_the_same_bytes(close: Run, place: Place, tmp_path: Path) -> None:
     assert close().code == 0
     report(place, "11-27 10:00", {"studio-kite": [*OCTOBER, run("webui-f", "10-30 06:00", "10-30 09:00")], "": [GAP]})

@@ -236,6 +236,7 @@ def lost(pull: Pull) -> list[tuple[str, str]]:
     return [(loss["what"], loss["words"]) for loss in pull.planned()["losses"]]
 
 
+@pytest.mark.process
 def test_another_domain_changes_every_address_of_its_cluster(pull: Pull) -> None:
     pull.edit(EU, *DOMAIN)
     pull.remove("clusters/us-1/node-pools/l40s-spot.yaml")
@@ -1207,6 +1208,7 @@ def test_a_team_of_nobody_is_refused(pull: Pull) -> None:
     assert "team finance has no members" in pull.plan().out
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_it_is_as_wide_as_the_terminal(pull: Pull, columns: int) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")

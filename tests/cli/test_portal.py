@@ -114,6 +114,7 @@ def test_without_reports_the_pages_show_the_declarations(run: Run, out: Path) ->
     assert "ada User Admin ada-k 1" in read(out / "tenants/solo-ada/members.html")
 
 
+@pytest.mark.process
 def test_the_pages_of_one_tenant_have_nothing_of_others(run: Run, out: Path, place: Place) -> None:
     """The names of tenants, their displayed names, instances, storages, people and costs. The platform has a tenant's name."""
     private = {

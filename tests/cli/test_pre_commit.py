@@ -45,6 +45,7 @@ def test_the_hooks_work(sample: Path, tmp_path: Path) -> None:
     assert "  plan: team\n" in (sample / "tenants/uni-lab/tenant.yaml").read_text()
 
 
+@pytest.mark.process
 def test_the_hooks_that_init_writes_install_nothing_and_run_the_program_on_the_path(
     allot: Allot, tmp_path: Path
 ) -> None:

@@ -972,6 +972,7 @@ def test_no_job_is_written_anew_by_an_upgrade(place: Place) -> None:
 # The brake
 
 
+@pytest.mark.process
 def test_a_tenant_that_deletes_much_is_retained_until_exactly_that_is_approved(place: Place) -> None:
     brake(place, 20, 4)
     place.merged()
@@ -1427,6 +1428,7 @@ def test_who_is_overtaken_looks_again(published: Place, tmp_path: Path, monkeypa
     assert len(published.log("eu-1", "%h")) == 3
 
 
+@pytest.mark.process
 def test_several_at_once_end_with_the_newer_source(published: Place, tmp_path: Path) -> None:
     forks = []
     for number in range(1, 4):
@@ -1451,6 +1453,7 @@ def test_several_at_once_end_with_the_newer_source(published: Place, tmp_path: P
     assert fresh.out == "2 clusters: nothing changed\n"
 
 
+@pytest.mark.process
 def test_a_kill_at_any_step_leaves_the_old_state_or_the_new(small: Place, tmp_path: Path) -> None:
     command = ("allotment", "publish", "--as-of", DAY, "--repo", str(small.root))
     declared = (small.root / WEBUI).read_text()

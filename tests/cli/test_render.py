@@ -98,12 +98,14 @@ def test_a_target_is_needed_once(sample: Path, allot: Allot, tmp_path: Path) -> 
     assert allot("render", "--repo", sample, "--stdout", "--out", tmp_path / "out").code == 2
 
 
+@pytest.mark.process
 def test_a_reader_that_has_enough_is_no_bug() -> None:
     run = f"'{sys.executable}' -m allotment render --repo '{PROJECT}' --stdout --as-of {DAY} | head -1; echo ${{PIPESTATUS[0]}}"
     process = subprocess.run(["bash", "-c", run], capture_output=True, text=True, check=True)
     assert (process.stdout, process.stderr) == ("---\n141\n", "")
 
 
+@pytest.mark.process
 def test_any_number_of_processes_writes_the_same(tmp_path: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
     generate(tmp_path / "repo", 130)
     streams = set()

@@ -125,6 +125,7 @@ def begin(words: list[str], log: Path) -> subprocess.Popen[bytes]:
         )
 
 
+@pytest.mark.process
 def test_it_goes_on_until_it_is_told_to_end(words: list[str], cluster: Cluster, tmp_path: Path) -> None:
     running = begin(words, tmp_path / "log")
     try:
@@ -142,6 +143,7 @@ def test_it_goes_on_until_it_is_told_to_end(words: list[str], cluster: Cluster, 
         running.wait()
 
 
+@pytest.mark.process
 def test_a_kill_at_any_step_leaves_a_whole_status(
     words: list[str], cluster: Cluster, tmp_path: Path, allot: Allot
 ) -> None:
@@ -165,6 +167,7 @@ def test_a_kill_at_any_step_leaves_a_whole_status(
     assert state(words) == "Running"
 
 
+@pytest.mark.process
 def test_a_full_disk_is_told_and_nothing_is_half_written(words: list[str], cluster: Cluster, tmp_path: Path) -> None:
     def full() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))

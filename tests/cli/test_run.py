@@ -19,6 +19,9 @@ from tests.support.waiting import eventually
 
 from allotment.adapters.http_server import Throttle
 
+pytestmark = pytest.mark.process
+
+
 WEBUI, STOPPED = "tenants/solo-ada/instances/webui.yaml", ("spec:\n", "spec:\n  state: Stopped\n")
 
 

@@ -14,6 +14,8 @@ from tests.support.published import Place
 from tests.support.running_portal import RunningPortal
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:

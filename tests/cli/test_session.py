@@ -12,6 +12,9 @@ from tests.support.new_repository import COMMIT, URL
 from tests.support.published import git
 from tests.support.terminal import Session
 
+pytestmark = pytest.mark.process
+
+
 INSTANCE = """\
 # yaml-language-server: $schema=../../../schemas/GPUInstance.schema.json
 apiVersion: allotment.dev/v1alpha1

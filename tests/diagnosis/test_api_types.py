@@ -52,6 +52,7 @@ def test_a_healthy_clusters_objects_have_their_shapes(cluster: str) -> None:
             assert api_types.validate_object(kind, json.loads(json.dumps(live_object))) == live_object
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("cluster", ["eu-1", "us-1"])
 @pytest.mark.parametrize("kind", cluster_snapshot.ALL_QUERIES, ids=lambda kind: f"{kind.resource} {kind.name}")
 def test_no_wrong_type_anywhere_ends_a_diagnosis(kind: ResourceQuery, cluster: str) -> None:

@@ -37,6 +37,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("page", PAGES)
 def test_a_pages_commands_answer_as_it_shows(page: str, tmp_path: Path, environment: dict[str, str]) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
@@ -116,6 +117,7 @@ def test_an_output_is_what_is_shown_of_it(shown_lines: tuple[str, ...], lines: l
     assert same(shown_lines, lines) is expected
 
 
+@pytest.mark.process
 def test_a_shell_goes_on_where_it_was_and_what_it_says_otherwise_is_told(tmp_path: Path) -> None:
     page = """\
 ```console {.run}

@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
 from tests.conftest import PROJECT
 
 import allotment
@@ -62,6 +63,7 @@ def test_every_state_is_explained() -> None:
     assert set(STATE_PAGES) == {*conditions.STATES, conditions.STARTING}
 
 
+@pytest.mark.process
 def test_every_event_to_look_at_is_explained() -> None:
     events = words_of("warning", "error", "_log_pull_failure")
     assert {"tenant kept", "foreign commit replaced", "no verdict", "a process ended"} <= events
@@ -77,6 +79,7 @@ def test_every_reason_of_a_retention_is_explained() -> None:
     assert list(documented) == [str(reason) for reason in RetentionReason]
 
 
+@pytest.mark.process
 def test_what_the_guide_tells_is_there() -> None:
     events = words_of("warning", "error", "_log_pull_failure") | {
         "nothing published",

@@ -56,6 +56,7 @@ def test_prose_keeps_to_125_characters(page: str) -> None:
     assert [line for line in lines if len(line) > 125 and not line.startswith(("|", "    ", "!["))] == []
 
 
+@pytest.mark.process
 def test_the_site_builds_and_its_pages_fetch_nothing_from_elsewhere(tmp_path: Path) -> None:
     shutil.copytree(DOCS, tmp_path / "docs")
     shutil.copy(PROJECT / "zensical.toml", tmp_path)

@@ -30,9 +30,12 @@ document.querySelector("iframe").onload = event => {{
 }};
 </script>"""
 
-pytestmark = pytest.mark.skipif(
-    BROWSER is None and "CI" not in os.environ, reason="no Chromium is installed: apt-get install chromium"
-)
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        BROWSER is None and "CI" not in os.environ, reason="no Chromium is installed: apt-get install chromium"
+    ),
+]
 
 
 class _Pages(http.server.SimpleHTTPRequestHandler):

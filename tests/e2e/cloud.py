@@ -162,8 +162,12 @@ class Cloud:
         self.running.process.kill()
         self.running.process.wait()
         data = self.running.log.with_suffix("").rename(self._unused_folder())
-        self.running = Running(self.url, data, 3600, *self._more)
-        self._add_webhook(self.running.url)
+        self.follow(Running(self.url, data, 3600, *self._more))
+
+    def follow(self, publisher: Running) -> None:
+        """Let a publisher that runs take the place of the one that ended, also for the forge's webhook."""
+        self.running = publisher
+        self._add_webhook(publisher.url)
 
     def logs(self) -> list[Path]:
         """Return the logs of all publishers and reporters."""

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from allotment.manifests.names import namespace
 from tests.conftest import DAY, PROJECT
 from tests.controlplane import rendered
 from tests.controlplane.argocd import ArgoCD
-from tests.controlplane.client import Client, refusal
+from tests.controlplane.client import Client
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import Gitea
 from tests.e2e import oracle
@@ -27,7 +26,7 @@ Render = Callable[[Path, str], Path]
 FOLDER = Path(__file__).parent
 # Where two groups run at a time, what takes longest begins, so that neither is left alone with it in the end; a cloud comes
 # after what clears the cluster that it is in.
-LONGEST = "node cloud faults abuse storage publish report rollout files stock comment watching forge".split()
+LONGEST = "node reported cloud faults abuse rollout sample files stock comment watching forge".split()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -37,10 +36,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _group(path: Path) -> str:
-    """Return by which name a module's group is known: its own, or that of the folder whose modules share a node."""
-    if path.is_relative_to(FOLDER / "node"):
-        return path.parent.name
-    return path.stem.removeprefix("test_") if path.is_relative_to(FOLDER) else ""
+    """Return by which name a module's group is known: its own, or that of the folder whose modules share a cluster."""
+    if not path.is_relative_to(FOLDER):
+        return ""
+    return path.stem.removeprefix("test_") if path.parent == FOLDER else path.parent.name
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +56,7 @@ def render(tmp_path_factory: pytest.TempPathFactory) -> Render:
     return run
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def sample_tree(render: Render) -> Path:
     """Return the sample's tree for eu-1."""
     return render(PROJECT, "eu-1")
@@ -66,9 +65,16 @@ def sample_tree(render: Render) -> Path:
 @pytest.fixture(scope="module")
 def empty_cluster(cluster: Cluster) -> Iterator[Cluster]:
     """Return the cluster with nothing of Allotment's in it, before and after this module's tests."""
+    with emptied(cluster):
+        yield cluster
+
+
+@contextmanager
+def emptied(cluster: Cluster) -> Iterator[None]:
+    """Let a cluster have nothing of Allotment's in it, before and after the block."""
     rendered.clear(cluster.client)
     eventually(lambda: counts_custom_kinds(cluster.client), "the quota controller to count custom kinds", 120, pause=1)
-    yield cluster
+    yield
     rendered.clear(cluster.client)
 
 
@@ -90,16 +96,6 @@ def counts_custom_kinds(client: Client) -> bool:
         return False
     finally:
         client.delete("v1", "ResourceQuota", "counted", "default")
-
-
-@pytest.fixture(scope="module")
-def sample_cluster(empty_cluster: Cluster, sample_tree: Path) -> Cluster:
-    """Return the cluster with the whole sample applied, its admission policies in force: they need a moment."""
-    client = empty_cluster.client
-    client.apply(*rendered.objects(sample_tree))
-    protected = namespace("studio-kite")
-    eventually(lambda: refusal(client.delete, "v1", "Namespace", protected, dry_run=True), "protection")
-    return empty_cluster
 
 
 @pytest.fixture(scope="module")
@@ -138,34 +134,3 @@ def a_cloud(
             oracle.check(new_cloud)
         finally:
             new_cloud.end()
-
-
-@pytest.fixture(scope="module")
-def cloud(
-    empty_cluster: Cluster,
-    growing_cluster: Cluster,
-    argocd: ArgoCD,
-    gitea: Gitea,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Cloud]:
-    """Return a cloud in which all of the sample is published."""
-    clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
-    with a_cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud")) as shared_cloud:
-        yield shared_cloud
-
-
-@pytest.fixture(scope="module")
-def reported_cloud(
-    empty_cluster: Cluster,
-    growing_cluster: Cluster,
-    argocd: ArgoCD,
-    gitea: Gitea,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Cloud]:
-    """Return a cloud whose cluster eu-1 is reported too, as quickly as it changes, by who holds the Lease."""
-    clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
-    options = ("--report", "eu-1", "--kubeconfig", str(empty_cluster.kubeconfig), "--report-interval", "1")
-    lease = ("--lease", "default/allot-run")
-    with a_cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud"), *options, *lease) as shared_cloud:
-        yield shared_cloud
-    empty_cluster.client.delete("coordination.k8s.io/v1", "Lease", "allot-run", "default")

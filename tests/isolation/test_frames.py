@@ -108,6 +108,7 @@ def gates(sample_tree: dict[str, bytes]) -> tuple[IsolationGate, CompleteGate, l
     return remembering, CompleteGate(BOUNDARIES), files
 
 
+@pytest.mark.process
 @settings(max_examples=scale_examples(1_500), suppress_health_check=[HealthCheck.too_slow])
 @given(chance=st.randoms(use_true_random=False), mutations=st.integers(1, 3), other_owner=st.booleans())
 def test_frames_change_no_verdict(
@@ -129,6 +130,7 @@ def test_frames_change_no_verdict(
     assert verdict(remembering, path, mutant) == verdict(complete, path, mutant)
 
 
+@pytest.mark.process
 def test_every_line_with_every_value_has_the_same_verdict(
     gates: tuple[IsolationGate, CompleteGate, list[tuple[str, bytes]]], sample_tree: dict[str, bytes]
 ) -> None:

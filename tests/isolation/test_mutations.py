@@ -24,6 +24,9 @@ from allotment.services.check.repository_check import check_repository
 from allotment.services.check.workers import read_scope
 from allotment.services.renderer import build_gate
 
+pytestmark = pytest.mark.process
+
+
 AT_MOST = 8  # objects of a kind that are alike
 PER = ["change", "drop", "twice"]
 

@@ -37,6 +37,7 @@ def test_the_objects_of_a_file_are_those_that_yaml_reads() -> None:
         assert read_identities(data) == read, path
 
 
+@pytest.mark.process
 @settings(max_examples=scale_examples(150))
 @given(st.lists(st.tuples(TEXT, TEXT, OBJECT, OBJECT, OBJECT), min_size=1, max_size=3))
 def test_whatever_stands_around_them(

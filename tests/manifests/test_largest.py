@@ -16,6 +16,9 @@ from tests.support.rendered_tree import misfits
 
 from allotment.manifests.yaml_text import load
 
+pytestmark = pytest.mark.process
+
+
 RENDERED = (
     "Cluster",
     "NodePool",

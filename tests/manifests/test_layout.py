@@ -26,6 +26,7 @@ __all__ = ["sample_tree"]  # a fixture
 GOLDEN = Path(__file__).parent / "golden"
 
 
+@pytest.mark.process
 def test_the_tree_is_the_golden_one(sample_tree: dict[str, bytes]) -> None:
     if os.environ.get("GOLDEN") == "write":
         shutil.rmtree(GOLDEN, ignore_errors=True)
@@ -114,6 +115,7 @@ def test_a_broken_object_does_not_fit(sample_tree: dict[str, bytes]) -> None:
         kubernetes_validate.validate(deployment, KUBERNETES, strict=True)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "circumstances",
     [
@@ -281,6 +283,7 @@ def test_no_file_has_a_name_that_a_tool_knows_whatever_anything_is_named(
     assert {source["directory"]["include"] for source in sources} == {"*.rendered.yaml"}
 
 
+@pytest.mark.process
 def test_python_still_has_its_own_platform_module() -> None:
     run = subprocess.run(
         [sys.executable, "-c", "import platform; print(platform.system())"],

@@ -12,6 +12,7 @@ from tests.support.yaml_strategies import OBJECT, TRICKY
 from allotment.manifests.yaml_text import Frozen, Malformed, dump, load, number_values
 
 
+@pytest.mark.process
 @settings(max_examples=scale_examples(300))
 @given(st.lists(OBJECT, min_size=1, max_size=3))
 def test_what_is_written_is_read_back(objects: list[dict[str, object]]) -> None:

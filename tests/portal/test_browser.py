@@ -26,9 +26,12 @@ from allotment.observed.status import UsageInterval
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.skipif(
-    BROWSER is None and "CI" not in os.environ, reason="no Chromium is installed: apt-get install chromium"
-)
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        BROWSER is None and "CI" not in os.environ, reason="no Chromium is installed: apt-get install chromium"
+    ),
+]
 PAGE_TYPES = (
     "index.html",
     "start/index.html",

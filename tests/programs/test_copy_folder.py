@@ -58,6 +58,7 @@ def test_what_is_in_the_way_goes(source: Path, target: Path) -> None:
     assert content(target) == content(source)
 
 
+@pytest.mark.process
 def test_killed_at_every_step_it_is_complete_after_the_next_start(source: Path, tmp_path: Path) -> None:
     step, wanted = 1, content(source)
     while True:

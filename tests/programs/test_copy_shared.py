@@ -96,6 +96,7 @@ def test_what_is_there_is_not_fetched_again(root: Path) -> None:
     assert files(root) == WANTED
 
 
+@pytest.mark.process
 def test_killed_at_every_step(tmp_path: Path) -> None:
     with serving(SERVED) as served:
         step = 1
@@ -162,6 +163,7 @@ def test_only_servers_of_the_cluster() -> None:
     assert (connection.host, connection.port) == ("base-models--files.t-northlight.svc", 5000)
 
 
+@pytest.mark.process
 def test_a_full_list_of_many(root: Path) -> None:
     names = [f"f{number}" for number in range(3000)]
     served_files = {"/?json": listed(*((name, "File", 1) for name in names)), **{f"/{name}": b"x" for name in names}}

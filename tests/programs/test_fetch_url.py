@@ -148,6 +148,7 @@ def test_it_is_there_already(root: Path) -> None:
     assert served.requests == []
 
 
+@pytest.mark.process
 def test_killed_at_every_step(tmp_path: Path) -> None:
     with serving({"/m.bin": BODY}) as served:
         step = 1

@@ -153,6 +153,7 @@ def test_it_remembers_the_newest_of_very_many(tmp_path: Path) -> None:
     assert refused(tmp_path, names[5]) == ending.SUPERSEDED
 
 
+@pytest.mark.process
 def test_killed_at_every_step_of_a_second_filling(tmp_path: Path) -> None:
     """After each the first Job's return is harmless: its data is there untouched, or it is refused. The second ends whole."""
     step = 1
@@ -177,6 +178,7 @@ def test_killed_at_every_step_of_a_second_filling(tmp_path: Path) -> None:
     assert step > 15
 
 
+@pytest.mark.process
 def test_killed_at_every_step_around_a_program_that_is_not_ours(tmp_path: Path) -> None:
     """The pod of an image source: check, hold, the image's program, seal; killed anywhere it runs again from the beginning."""
 
@@ -291,6 +293,7 @@ def test_a_folder_of_ours_that_is_none(tmp_path: Path, own: str) -> None:
     assert list(outside.iterdir()) == []
 
 
+@pytest.mark.process
 def test_two_at_once_and_a_lock_that_goes_with_its_process(tmp_path: Path) -> None:
     with holding(tmp_path, tmp_path / "ready"):
         with pytest.raises(ending.Failed) as failure, volume.held(str(tmp_path), 0.2):
@@ -300,6 +303,7 @@ def test_two_at_once_and_a_lock_that_goes_with_its_process(tmp_path: Path) -> No
         pass
 
 
+@pytest.mark.process
 def test_a_holder_ends_when_it_is_asked_to_and_takes_the_marker_away(tmp_path: Path) -> None:
     volume.fill(str(tmp_path), JOB, lambda: None)
     with holding(tmp_path, tmp_path / "ready", NEXT) as holder:
@@ -308,6 +312,7 @@ def test_a_holder_ends_when_it_is_asked_to_and_takes_the_marker_away(tmp_path: P
         assert holder.wait(10) == 0
 
 
+@pytest.mark.process
 def test_a_program_that_is_not_ours_never_begins_on_what_is_complete_or_another_has_begun(tmp_path: Path) -> None:
     root, ready = tmp_path / "volume", tmp_path / "ready"
     root.mkdir()
@@ -331,6 +336,7 @@ def test_a_program_that_is_not_ours_never_begins_on_what_is_complete_or_another_
     assert remembered(root) == before
 
 
+@pytest.mark.process
 def test_what_an_image_does_to_our_folder_does_not_keep_it_from_its_end(tmp_path: Path) -> None:
     """It may copy a whole volume's content onto this one, with what we wrote there, or sweep everything away."""
     root, ready = tmp_path / "volume", tmp_path / "ready"
@@ -376,6 +382,7 @@ def test_it_ends_by_what_went_wrong(error: Exception, status: int) -> None:
     assert ended.value.code == status
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("program", ["check", "hold", "seal", "copy_folder", "copy_shared", "fetch_url", "fetch_s3"])
 def test_a_configmap_has_all_that_a_program_needs(tmp_path: Path, program: str) -> None:
     """Python with nothing installed, started as a pod starts it."""

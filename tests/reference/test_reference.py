@@ -28,6 +28,7 @@ def test_the_pages_are_fresh() -> None:
     assert stale(REFERENCE) == []
 
 
+@pytest.mark.process
 def test_what_is_stale_is_named_and_written_again(tmp_path: Path, pages: dict[str, str]) -> None:
     write(tmp_path)
     assert stale(tmp_path) == []

@@ -66,6 +66,7 @@ def test_a_wide_terminal_has_a_line_a_row() -> None:
     ]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("more", [{}, {"FORCE_COLOR": "1"}], ids=["plain", "in colour"])
 def test_a_pipe_has_a_line_a_row(more: dict[str, str]) -> None:
     environment = {**os.environ, **more}

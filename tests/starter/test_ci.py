@@ -17,6 +17,9 @@ import yaml
 from allotment.starter.ci import render_workflow
 from allotment.starter.program import Program, parse_program
 
+pytestmark = pytest.mark.process
+
+
 IMAGE = f"registry.acme.dev/allotment:1.0@sha256:{64 * 'a'}"
 COMMIT = f"allotment @ git+https://git.acme.dev/allotment@{40 * 'a'}"
 SECRET = "t0ken-of-the-job"  # the tests look for this value

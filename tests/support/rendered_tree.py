@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import pytest
 from kubernetes_validate.utils import all_versions, schema_contents
 from referencing import Registry, Resource
 
-from tests.conftest import DAY, PROJECT, Allot
+from tests.conftest import DAY, PROJECT, Allot, run_allot
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
 KUBERNETES = "1.36"
@@ -30,8 +28,7 @@ def rendered(allot: Allot, root: Path, out: Path, *more: object) -> dict[str, by
 def sample_tree(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Return the sample's rendered files by path."""
     out = tmp_path_factory.mktemp("tree") / "out"
-    run = [sys.executable, "-m", "allotment", "render", "--repo", str(PROJECT), "--out", str(out), "--as-of", DAY]
-    subprocess.run(run, check=True, capture_output=True)
+    assert run_allot("render", "--repo", PROJECT, "--out", out, "--as-of", DAY).code == 0
     return {path.relative_to(out).as_posix(): path.read_bytes() for path in sorted(out.rglob("*.yaml"))}
 
 

@@ -15,6 +15,9 @@ import pytest
 from allotment.adapters import forge as forges
 from allotment.adapters.forge.forge import Forge, ForgeError, PullRequest, PullRequestHead, Token
 
+pytestmark = pytest.mark.process
+
+
 TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ456789"  # as long as a real token, so that an error may cut it
 MAX_LENGTH = 600
 START = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)

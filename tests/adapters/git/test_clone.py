@@ -60,6 +60,7 @@ def used_elsewhere(folder: Path) -> Iterator[None]:
         process.kill()
 
 
+@pytest.mark.process
 def test_a_clone_that_another_process_uses_is_refused(tmp_path: Path, allot: Allot) -> None:
     with used_elsewhere(tmp_path / "data"):
         result = allot("run", "--publish", "--source", "x", "--data", tmp_path / "data", "--listen", "127.0.0.1:0")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Allot
-from tests.published import Place, git
+from tests.support.published import Place, git
 
 from allotment.adapters.git.clone import Clone, list_clones
 from allotment.adapters.git.object_reader import closing_readers, list_readers

@@ -93,6 +93,7 @@ def test_what_comes_is_here_and_kept(url: str, bare: Path, here: Repository) -> 
     assert objects(here) == before, "it is here"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("limit", "words"), [(Limit(0.2, 1024), "longer than 0.2 seconds"), (Limit(60, 50), "more than 50 MB of memory")]
 )

@@ -259,6 +259,7 @@ assert remote.push({branch: made, source: made})
 """
 
 
+@pytest.mark.process
 def test_a_kill_at_any_step_leaves_one_state_or_the_other(
     remote: Remote, repository: Repository, bare: Path, tmp_path: Path
 ) -> None:

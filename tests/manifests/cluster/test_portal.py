@@ -127,6 +127,7 @@ def encode(groups: list[str]) -> str:
     return base64.urlsafe_b64encode(json.dumps(groups, separators=(",", ":")).encode()).decode()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("claims", "headers"),
     [

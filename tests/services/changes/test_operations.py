@@ -14,6 +14,9 @@ from tests.conftest import edit
 from tests.support.killed import kill_when, killed_at
 from tests.support.published import Place, git
 
+pytestmark = pytest.mark.process
+
+
 ID = "deploy-2026.11_a"
 PROCESSES = 10
 MOST_STEPS = 5  # commands of Git that may write, in a run that pushes

@@ -80,6 +80,7 @@ def test_a_change_of_a_tenant_renders_this_tenant(portal: Portal) -> None:
     assert "Countess" in (portal.folder / "site/tenants/solo-ada/index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.process
 def test_a_report_of_a_tenant_renders_this_tenant(portal: Portal) -> None:
     report_all(portal.place)
     assert portal.build().tenants == 0, "the same reports in new commits"
@@ -88,6 +89,7 @@ def test_a_report_of_a_tenant_renders_this_tenant(portal: Portal) -> None:
     assert "CrashLoop" in (portal.folder / "site/tenants/uni-lab/index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.process
 def test_a_publish_renders_what_is_not_as_declared(portal: Portal, allot: Allot) -> None:
     """Four resources of the sample are in trouble, in three tenants."""
     assert portal.build().tenants == 0
@@ -110,6 +112,7 @@ def test_a_change_of_the_catalog_renders_all(portal: Portal, change: Callable[[P
     assert portal.build().tenants == ALL
 
 
+@pytest.mark.process
 def test_each_hour_all_costs_are_computed_again(portal: Portal) -> None:
     assert portal.build(NOW + datetime.timedelta(minutes=10)).tenants == 0
     assert portal.build(NOW + datetime.timedelta(hours=1)).tenants == ALL
@@ -133,6 +136,7 @@ def test_a_new_tenant_gets_pages(portal: Portal) -> None:
     assert (portal.folder / "site/tenants/new-lab/index.html").exists()
 
 
+@pytest.mark.process
 def test_a_failed_build_is_repeated(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
     edit(portal.place.root, "tenants/solo-ada/tenant.yaml", "displayName: Ada", "displayName: Countess")
     portal.place.merge()
@@ -147,6 +151,7 @@ def test_a_failed_build_is_repeated(portal: Portal, monkeypatch: pytest.MonkeyPa
     assert portal.build().tenants == 1
 
 
+@pytest.mark.process
 def test_a_bug_with_one_tenant_leaves_the_others(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
     before = read_all(portal.folder / "site/tenants/uni-lab")
     for tenant, old, new in (("uni-lab", "displayName: ", "displayName: New "), ("solo-ada", "Ada", "Countess")):
@@ -165,6 +170,7 @@ def test_a_bug_with_one_tenant_leaves_the_others(portal: Portal, monkeypatch: py
     assert portal.build().tenants == 1
 
 
+@pytest.mark.process
 def test_a_bug_with_one_tenant_in_a_first_build_leaves_earlier_pages(
     portal: Portal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,6 +292,7 @@ def test_a_removed_member_loses_access_before_the_pages_are_rendered(place: Plac
     assert seen == [(True, False), (False, True)]
 
 
+@pytest.mark.process
 def test_a_tenant_with_many_instances_has_a_limited_number_of_pages(portal: Portal) -> None:
     folder = portal.place.root / "tenants/uni-lab/instances"
     text = (folder / "group-a.yaml").read_text(encoding="utf-8")

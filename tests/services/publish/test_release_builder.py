@@ -159,6 +159,7 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 # Each example takes seconds, so a failing example is not shrunk.
+@pytest.mark.process
 @settings(
     max_examples=scale_examples(5),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),

@@ -21,6 +21,9 @@ from allotment.cli.service import ServiceContext
 from allotment.isolation.gate import IsolationGate
 from allotment.services.publish.publish_loop import PublishLoop
 
+pytestmark = pytest.mark.process
+
+
 WARM_UP_ROUNDS, ROUNDS = 9, 42  # multiples of CONTENTS, so that each round changes the file
 # The contents recur, so that caches by content, which have limits of their own, are full after the first rounds.
 CONTENTS = 3

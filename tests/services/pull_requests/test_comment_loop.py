@@ -414,6 +414,7 @@ def test_a_commit_that_was_merged_or_is_somebody_elses_too_is_not_withdrawn(bed:
     ] * 2
 
 
+@pytest.mark.process
 def test_who_opens_and_closes_twins_for_ever_ends_in_a_failure(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_comment, "MAX_STATUSES", 8)
     head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")

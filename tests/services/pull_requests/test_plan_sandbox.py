@@ -23,6 +23,9 @@ from allotment.services.pull_requests.plan_sandbox import (
     PlanRequest,
 )
 
+pytestmark = pytest.mark.process
+
+
 SECONDS, MEGABYTES = 2.0, 300.0
 # Planning as it is, but for one head, of which it does something else; what it says of the base comes first.
 SCRIPT = """

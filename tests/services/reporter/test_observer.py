@@ -6,9 +6,13 @@ import gc
 import tracemalloc
 from pathlib import Path
 
+import pytest
 from tests.support import live
 from tests.support.published import git
 from tests.support.reported import Bed
+
+pytestmark = pytest.mark.process
+
 
 DAY = 24 * 60
 BOUNDED = 600_000  # bytes: the writer's memory of texts fills up; pods that stayed would take 1 MB

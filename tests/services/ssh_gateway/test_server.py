@@ -34,6 +34,9 @@ from allotment.services.ssh_gateway.container_session import FAILURE_STATUS
 from allotment.services.ssh_gateway.gateway import Gateway
 from allotment.services.ssh_gateway.server import serve
 
+pytestmark = pytest.mark.process
+
+
 ADA, EVE, HOST = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(3))
 USER = "webui--solo-ada"
 

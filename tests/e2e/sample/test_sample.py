@@ -49,32 +49,33 @@ def identity(manifest: Object) -> tuple[str, str, str | None, str]:
     return manifest["apiVersion"], manifest["kind"], manifest["metadata"].get("namespace"), manifest["metadata"]["name"]
 
 
-def test_every_object_is_accepted(empty_cluster: Cluster, sample_tree: Path) -> None:
-    assert refused(empty_cluster.client, empty_cluster.client, sample_tree) == []
+def test_every_object_is_accepted(sample_cluster: Cluster, sample_tree: Path) -> None:
+    assert refused(sample_cluster.client, sample_cluster.client, sample_tree) == []
 
 
 def test_every_object_of_a_karpenter_cluster_is_accepted(
-    empty_cluster: Cluster, growing_cluster: Cluster, render: Render
+    sample_cluster: Cluster, growing_cluster: Cluster, render: Render
 ) -> None:
     try:
-        assert refused(empty_cluster.client, growing_cluster.client, render(PROJECT, "us-1")) == []
+        assert refused(sample_cluster.client, growing_cluster.client, render(PROJECT, "us-1")) == []
     finally:
         rendered.clear(growing_cluster.client)
 
 
 def test_the_largest_that_validation_allows_is_accepted(
-    empty_cluster: Cluster, growing_cluster: Cluster, render: Render, tmp_path: Path
+    sample_cluster: Cluster, growing_cluster: Cluster, render: Render, tmp_path: Path
 ) -> None:
     """What a tenant may declare never fails its sync: the API servers take all of it, asked without writing it."""
     for name in ROOTS:
         shutil.copytree(PROJECT / name, tmp_path / name)
     largest.grow(tmp_path)
     tree = render(tmp_path, "eu-1")
-    client = empty_cluster.client
+    client = sample_cluster.client
     own = [manifest for manifest in rendered.objects(tree) if largest.TENANT in str(manifest["metadata"])]
     spaces = {manifest["metadata"]["namespace"] for manifest in own if "namespace" in manifest["metadata"]} - {
-        ARGO_NAMESPACE
-    } | {STOCK_NAMESPACE}
+        ARGO_NAMESPACE,
+        STOCK_NAMESPACE,
+    }
     labels = {"app.kubernetes.io/managed-by": "allotment"}
     for space in spaces:
         client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space, "labels": labels}})

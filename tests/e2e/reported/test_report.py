@@ -475,4 +475,4 @@ def test_another_replica_takes_over_within_half_a_minute(reported_cloud: Cloud) 
         assert interval.start_time < interval.end_time
     finally:
         cloud.running.process.wait()
-        cloud.running = other
+        cloud.follow(other)
