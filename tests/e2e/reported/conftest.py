@@ -31,9 +31,9 @@ def reported_cloud(
     """Return a cloud whose cluster eu-1 is reported too, as quickly as it changes, by who holds the Lease."""
     clusters = {"eu-1": cluster, "us-1": growing_cluster}
     options = ("--report", "eu-1", "--kubeconfig", str(cluster.kubeconfig), "--report-interval", "1")
-    options += ("--lease", "default/allot-run")
+    lease = ("--lease", "default/allot-run")
     folder = tmp_path_factory.mktemp("cloud")
-    with emptied(cluster), a_cloud(clusters, argocd, gitea, folder, *options, edits=QUOTA) as shared_cloud:
+    with emptied(cluster), a_cloud(clusters, argocd, gitea, folder, *options, *lease, edits=QUOTA) as shared_cloud:
         yield shared_cloud
     cluster.client.delete("coordination.k8s.io/v1", "Lease", "allot-run", "default")
 

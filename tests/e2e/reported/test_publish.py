@@ -45,7 +45,7 @@ def test_all_of_both_clusters_is_synced_and_nothing_stays_different(cloud: Cloud
 
 
 def test_a_tree_has_the_pods_without_which_the_dashboard_has_no_log_and_no_terminal(cloud: Cloud) -> None:
-    pods = cloud.clusters["eu-1"].client.list("v1", "Pod", "t-solo-ada", "allotment.dev/instance=webui")
+    pods = cloud.clusters["eu-1"].client.list("v1", "Pod", "t-solo-ada", "allotment.dev/instance")
     tree = cloud.argocd.api("applications/solo-ada--eu-1--compute/resource-tree")["nodes"]
     pod_names = {tree_node["name"] for tree_node in tree if tree_node["kind"] == "Pod"}
     assert pod_names == {pod["metadata"]["name"] for pod in pods}
