@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 
 import pytest
@@ -21,6 +22,7 @@ class Desk:
     def __init__(self, place: Place, world: World, allot: Allot) -> None:
         self.place = place
         self.world = world
+        world.now = datetime.datetime.now(datetime.UTC)  # the command follows the merges of the last days
         self._allot = allot
         edit(place.root, "platform/platform.yaml", "forge: GitHub", f"forge: {world.kind}")
         edit(

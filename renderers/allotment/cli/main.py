@@ -242,32 +242,32 @@ def main(arguments: list[str] | None = None) -> None:
     interrupted = _record_interrupts()
     if sys.unraisablehook is sys.__unraisablehook__:
         sys.unraisablehook = _repeat_interrupt
-    try:
-        with closing_readers():
+    with closing_readers():  # the messages of errors read, too
+        try:
             # click returns the exit status of the command
             code = allot(arguments, prog_name="allot", standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
-    except click.Abort:
-        sys.exit(130)
-    except click.ClickException as error:
-        _show_usage_error(error)
-        sys.exit(2)
-    except AllotmentError as error:
-        click.echo(f"allot: {error}", err=True)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except Exception as error:
-        if interrupted.is_set() or _follows_interrupt(error, 1):
+            sys.exit(code if isinstance(code, int) else 0)
+        except click.Abort:
             sys.exit(130)
-        if isinstance(error, OSError) and error.errno in _WRITE_ERRORS:
-            _discard_output()
-            click.echo(f"allot: {error.filename or 'the output'} can't be written: {error.strerror}", err=True)
+        except click.ClickException as error:
+            _show_usage_error(error)
             sys.exit(2)
-        from allotment.cli.crash import write_report
+        except AllotmentError as error:
+            click.echo(f"allot: {error}", err=True)
+            sys.exit(error.exit_code)
+        except KeyboardInterrupt:
+            sys.exit(130)
+        except Exception as error:
+            if interrupted.is_set() or _follows_interrupt(error, 1):
+                sys.exit(130)
+            if isinstance(error, OSError) and error.errno in _WRITE_ERRORS:
+                _discard_output()
+                click.echo(f"allot: {error.filename or 'the output'} can't be written: {error.strerror}", err=True)
+                sys.exit(2)
+            from allotment.cli.crash import write_report
 
-        click.echo(
-            f"allot: this is a bug in Allotment, not in your declarations; please report it with {write_report()}",
-            err=True,
-        )
-        sys.exit(3)
+            click.echo(
+                f"allot: this is a bug in Allotment, not in your declarations; please report it with {write_report()}",
+                err=True,
+            )
+            sys.exit(3)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from allotment.adapters.git.clone import release_clones
 from allotment.adapters.git.commits import CommitMessage
 from allotment.adapters.git.repository import Repository
 
@@ -26,13 +25,6 @@ def _identity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_COMMITTER_NAME", "allotment")
     monkeypatch.setenv("GIT_COMMITTER_EMAIL", "allotment@northlight.example")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-
-
-@pytest.fixture(autouse=True)
-def _released_clones() -> Iterator[None]:
-    """Unlock the clones, as a command does at its end."""
-    yield
-    release_clones()
 
 
 def new_repository(folder: Path) -> Repository:

@@ -39,6 +39,13 @@ class Answer(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
+class _Server(ThreadingHTTPServer):
+    """A server that prints no error of a connection: a command in the same process may own standard error by then."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Print nothing: the client reports a refused certificate itself."""
+
+
 class Registry:
     """A registry at `host`, with the requests that it got."""
 
@@ -77,7 +84,7 @@ class Registry:
             def log_message(self, *arguments: object) -> None:
                 """Say nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._serving = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         self._serving.start()
 

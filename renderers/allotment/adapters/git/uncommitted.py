@@ -42,10 +42,10 @@ def unmerged_files(root: Path, branch: str) -> list[str]:
 
 def _changed_declarations(root: Path, base: Callable[[Repository], str]) -> list[str]:
     try:
-        repository = Repository(root)
-        prefix = repository.folder_prefix(root)
-        folders = [f"{prefix}/{name}" if prefix else name for name in ROOTS]
-        paths = differing_paths(repository, base(repository), folders)
+        with Repository(root) as repository:
+            prefix = repository.folder_prefix(root)
+            folders = [f"{prefix}/{name}" if prefix else name for name in ROOTS]
+            paths = differing_paths(repository, base(repository), folders)
     except OperationRefused:
         return []
     return [path.removeprefix(f"{prefix}/") for path in paths]
