@@ -46,6 +46,7 @@ def test_this_commit_is_what_its_changelog_says() -> None:
     assert dist.wrong([], (PROJECT / "CHANGELOG.md").read_text()) is None
 
 
+@pytest.mark.process
 def test_the_sdist_builds_the_same_wheel(tmp_path: Path) -> None:
     sdist, wheel = sorted(dist.build(tmp_path / "dist"), key=lambda path: path.suffix)
     assert wheel.name == f"allotment-{VERSION}-py3-none-any.whl"

@@ -15,6 +15,7 @@ SHOWN = re.compile(r"<text[^<>]*>[^<>]*</text>")  # what a person reads, URLs to
 ADDRESS = re.compile(r"(?:https?:)?//[a-z0-9.]+")
 
 
+@pytest.mark.process
 def test_the_pictures_are_fresh() -> None:
     words = [sys.executable, "-m", "tests.screens", "--check"]
     result = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=False)

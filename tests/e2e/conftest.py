@@ -26,7 +26,7 @@ Render = Callable[[Path, str], Path]
 FOLDER = Path(__file__).parent
 # Where two groups run at a time, what takes longest begins, so that neither is left alone with it in the end; a cloud comes
 # after what clears the cluster that it is in.
-LONGEST = "node reported cloud faults abuse rollout sample files stock comment watching forge".split()
+LONGEST = "node reported cloud publish faults abuse rollout sample files stock comment watching forge".split()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -134,3 +134,17 @@ def a_cloud(
             oracle.check(new_cloud)
         finally:
             new_cloud.end()
+
+
+@pytest.fixture(scope="module")
+def cloud(
+    empty_cluster: Cluster,
+    growing_cluster: Cluster,
+    argocd: ArgoCD,
+    gitea: Gitea,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Cloud]:
+    """Return a cloud in which all of the sample is published."""
+    clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
+    with a_cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud")) as shared_cloud:
+        yield shared_cloud

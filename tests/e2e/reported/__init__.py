@@ -1,1 +1,1 @@
-"""End-to-end tests on one cloud that is reported as quickly as it changes: edits, publishing, reports, storages."""
+"""End-to-end tests on one cloud that is reported as quickly as it changes: edits, reports, storages."""

@@ -36,9 +36,3 @@ def reported_cloud(
     with emptied(cluster), a_cloud(clusters, argocd, gitea, folder, *options, *lease, edits=QUOTA) as shared_cloud:
         yield shared_cloud
     cluster.client.delete("coordination.k8s.io/v1", "Lease", "allot-run", "default")
-
-
-@pytest.fixture
-def cloud(reported_cloud: Cloud) -> Cloud:
-    """Return the same cloud, for tests that need no reporter."""
-    return reported_cloud

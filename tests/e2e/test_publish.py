@@ -13,7 +13,6 @@ from tests.controlplane.argocd import ARGO, NAMESPACE
 from tests.controlplane.client import Client, Object
 from tests.e2e.cloud import Cloud
 from tests.support.cloud_objects import deployment, missing, sync_messages
-from tests.support.cloud_status import MOUNT
 from tests.support.published import INSTANCE, STORAGE, git
 from tests.support.waiting import eventually
 
@@ -44,8 +43,19 @@ def test_all_of_both_clusters_is_synced_and_nothing_stays_different(cloud: Cloud
     assert len(list_retained_uids(cloud.clusters["us-1"].client)) > 4
 
 
+def test_what_waits_is_suspended_and_says_for_what(cloud: Cloud) -> None:
+    def health() -> Any:
+        tree = cloud.argocd.api("applications/studio-kite--eu-1--compute/resource-tree")["nodes"]
+        return next(
+            tree_node for tree_node in tree if (tree_node["kind"], tree_node["name"]) == ("Deployment", "webui")
+        ).get("health")
+
+    suspended = {"status": "Suspended", "message": "preparation of storage model-cache"}
+    assert eventually(lambda: health() == suspended, "the waiting instance to be Suspended", 120)
+
+
 def test_a_tree_has_the_pods_without_which_the_dashboard_has_no_log_and_no_terminal(cloud: Cloud) -> None:
-    pods = cloud.clusters["eu-1"].client.list("v1", "Pod", "t-solo-ada", "allotment.dev/instance")
+    pods = cloud.clusters["eu-1"].client.list("v1", "Pod", "t-solo-ada", "allotment.dev/instance=webui")
     tree = cloud.argocd.api("applications/solo-ada--eu-1--compute/resource-tree")["nodes"]
     pod_names = {tree_node["name"] for tree_node in tree if tree_node["kind"] == "Pod"}
     assert pod_names == {pod["metadata"]["name"] for pod in pods}
@@ -139,8 +149,6 @@ def test_a_failed_preparation_holds_up_nobody(cloud: Cloud) -> None:
         "tenants/solo-ada/storages/broken.yaml",
         STORAGE.format(name="broken") + "        args: [--simulate=job-fails]\n",
     )
-    waiting = INSTANCE.format(name="waits", labels="") + MOUNT.format(name="broken")
-    cloud.declare("tenants/solo-ada/instances/waits.yaml", waiting)
     cloud.merged()
     client = cloud.clusters["eu-1"].client
 
@@ -155,13 +163,6 @@ def test_a_failed_preparation_holds_up_nobody(cloud: Cloud) -> None:
 
     eventually(degraded, "its Application to be Degraded", 60)
     cloud.expected["solo-ada--eu-1--storage"] = "Degraded"
-
-    def health() -> Any:
-        nodes = cloud.argocd.api("applications/solo-ada--eu-1--compute/resource-tree")["nodes"]
-        return next(node["health"] for node in nodes if (node["kind"], node["name"]) == ("Deployment", "waits"))
-
-    suspended = {"status": "Suspended", "message": "preparation of storage broken"}
-    eventually(lambda: health() == suspended, "the waiting instance to be Suspended", 120)
     cloud.declare("tenants/solo-ada/instances/beside.yaml", INSTANCE.format(name="beside", labels=""))
     cloud.declare("tenants/solo-ada/storages/good.yaml", STORAGE.format(name="good"))
     cloud.edit("tenants/film-house/instances/preview.yaml", "spec:\n", "spec:\n  description: Goes on.\n")
