@@ -10,6 +10,7 @@ import pytest
 from tests import temporary_folder
 
 
+@pytest.mark.process
 def test_a_folder_in_memory_needs_space_and_must_run_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = Path(tempfile.gettempdir())
     monkeypatch.setattr(temporary_folder, "MEMORY", tmp_path)

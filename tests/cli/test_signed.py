@@ -295,6 +295,7 @@ def test_nothing_signed_before_stops_until_a_person_believes_it(published: Place
     assert published.merged("--signing-key", key).code == 0
 
 
+@pytest.mark.process
 def test_a_running_publisher_tells_it(place: Place, key: Path, tmp_path: Path) -> None:
     running = Running(place.remote.as_uri(), tmp_path / "data", 1, "--signing-key", str(key))
     try:

@@ -106,6 +106,7 @@ def test_a_file_server_that_does_not_run_is_explained(words: tuple[object, ...],
     assert "the file server does not run" in result.err
 
 
+@pytest.mark.process
 def test_the_storages_are_completed(sample: Path) -> None:
     from tests.support.shell_completion import completed
 

@@ -23,6 +23,7 @@ from allotment.services.check.repository_check import RepositoryCheck, check_rep
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 
 
+@pytest.mark.process
 def test_it_checks_again_on_save(sample: Path) -> None:
     run = [sys.executable, "-u", "-c", BEGIN, "validate", "--repo", str(sample), "--watch", "--as-of", DAY]
     with subprocess.Popen(

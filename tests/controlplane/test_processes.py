@@ -17,6 +17,7 @@ from tests.support.waiting import eventually
 STUBBORN = "trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & while :; do sleep 1; done"
 
 
+@pytest.mark.process
 def test_a_folder_has_its_own_processes_and_their_children(tmp_path: Path) -> None:
     first_folder, other = tmp_path / "one", tmp_path / "other"
     for folder in (first_folder, other):
@@ -29,6 +30,7 @@ def test_a_folder_has_its_own_processes_and_their_children(tmp_path: Path) -> No
     processes.stop(other)
 
 
+@pytest.mark.process
 def test_who_does_not_end_is_killed(tmp_path: Path) -> None:
     started = processes.start(tmp_path, "stubborn", ["sh", "-c", STUBBORN])
     eventually(lambda: len(processes.running(tmp_path)) >= 3, "it to run")
@@ -37,6 +39,7 @@ def test_who_does_not_end_is_killed(tmp_path: Path) -> None:
     assert not psutil.pid_exists(started.process.pid)
 
 
+@pytest.mark.process
 def test_one_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path) -> None:
     started = processes.start(tmp_path, "short", ["sh", "-c", "echo no such flag; exit 4"])
     begun = time.monotonic()
@@ -50,6 +53,7 @@ def test_free_ports_differ() -> None:
     assert len({next(ports) for _ in range(50)}) == 50
 
 
+@pytest.mark.process
 def test_who_wants_to_be_alone_waits_for_the_other(tmp_path: Path) -> None:
     """Two processes add to one file, each in two steps."""
     log_file = tmp_path / "said"

@@ -38,6 +38,7 @@ def on_terminal(columns: int) -> list[str]:
     return run_in_terminal([sys.executable, "-c", SHOWN], Path.cwd(), columns, path).lines
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("columns", [60, 80, 99, 120])
 def test_what_is_long_has_lines_of_its_own_on_a_terminal(columns: int) -> None:
     lines = on_terminal(columns)
@@ -58,6 +59,7 @@ def test_what_is_long_has_lines_of_its_own_on_a_terminal(columns: int) -> None:
     assert all(line.startswith(" " * 9) for line in fact[1:])
 
 
+@pytest.mark.process
 def test_a_wide_terminal_has_a_line_a_row() -> None:
     assert [line.split() for line in on_terminal(400)[:3]] == [
         ["INSTANCE", "CLUSTER", "STATE", "URL", "WHY"],

@@ -146,6 +146,7 @@ def test_a_remote_that_is_damaged_replaces_no_clone(tmp_path: Path, remote: Path
     assert files(clone.folder) == before
 
 
+@pytest.mark.process
 def test_locks_stay_while_a_git_runs_in_the_clone(tmp_path: Path, remote: Path) -> None:
     clone = cloned(tmp_path / "data", remote)
     damage.leave_locks(clone.folder)

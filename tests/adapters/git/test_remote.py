@@ -328,6 +328,7 @@ def test_a_remote_that_never_ends_is_left(remote: Remote, repository: Repository
     assert refs(bare) == {}
 
 
+@pytest.mark.process
 def test_a_slow_fetch_that_progresses_is_not_ended(repository: Repository, bare: Path, tmp_path: Path) -> None:
     """1.5 MB in parts of 20 KB, 0.04 seconds apart, take 3 seconds: longer than the silence that ends a fetch."""
     tip = commit(repository, None, **{f"f{number}": os.urandom(100_000).hex() for number in range(15)})
