@@ -233,7 +233,7 @@ def test_a_rewound_or_emptied_branch_prepares_nothing_again_and_no_instance_star
     after = eventually(runs, "the instance to run again", 120, pause=0.1)
     assert not after.keys() & mine.keys()
     assert misused == []
-    cloud.changes_synced()
+    cloud.all_synced()
     assert uids(client, "batch/v1", "Job", labels=names.STORAGE) == jobs
     assert uids(client, "v1", "PersistentVolumeClaim", labels=names.STORAGE) == claims
 
@@ -248,7 +248,7 @@ def test_a_rewound_or_emptied_branch_prepares_nothing_again_and_no_instance_star
     replaced(cloud, commit)
     eventually(runs, "the instance to run again", 120, pause=0.1)
     assert misused == []
-    cloud.changes_synced()
+    cloud.all_synced()
     assert uids(client, "batch/v1", "Job", labels=names.STORAGE) == jobs
     assert uids(client, "v1", "PersistentVolumeClaim", labels=names.STORAGE) == claims
 
@@ -313,7 +313,7 @@ def test_another_attempt_replaces_the_last_job_once_that_was_let_go(cloud: Cloud
     assert eventually(second_attempt_counts, "the second attempt to count", 60)
     for api_version, kind in (("batch/v1", "Job"), ("v1", "ConfigMap")):
         client.delete(api_version, kind, first.partition("/")[2], SPACE)
-    cloud.changes_synced()
+    cloud.all_synced()
 
 
 @contextmanager
@@ -347,7 +347,7 @@ def test_a_lost_status_closes_no_share(cloud: Cloud) -> None:
         cloud.merged()
         git(cloud.root, "fetch", "-q", cloud.url, "refs/allotment/published/eu-1")
         assert "Status-Commit" not in git(cloud.root, "log", "-1", "--format=%B", "FETCH_HEAD"), "published without"
-    cloud.changes_synced()
+    cloud.all_synced()
     assert client.get(*policy)["metadata"]["uid"] == share
     eventually(lambda: status(cloud, "northlight").storages, "the status to be written again", 120)
 
@@ -424,7 +424,7 @@ def test_what_is_removed_and_runs_on_is_said(cloud: Cloud) -> None:
         "the status to forget it",
         60,
     )
-    cloud.changes_synced()
+    cloud.all_synced()
 
 
 def argo_controller(cloud: Cloud) -> psutil.Process:
@@ -459,7 +459,7 @@ def test_merges_that_nobody_published_arrive_at_once(cloud: Cloud) -> None:
     assert missing(client, "apps/v1", "Deployment", "second", SPACE)
     (cloud.root / path.format("first")).unlink()
     cloud.merged()
-    cloud.changes_synced()
+    cloud.all_synced()
 
 
 def test_a_tenant_that_is_renamed_keeps_what_runs_under_its_old_name(cloud: Cloud) -> None:
@@ -470,7 +470,7 @@ def test_a_tenant_that_is_renamed_keeps_what_runs_under_its_old_name(cloud: Clou
         cloud.edit(f"tenants/film-hut/{name}.yaml", "name: film-house", "name: film-hut")
     cloud.merged()
     assert cloud.running.event("tenant kept", tenant="film-house")
-    cloud.changes_synced()
+    cloud.all_synced()
     assert uids(client, "v1", "Pod", "t-film-house", names.INSTANCE) == pods
     assert oracle.oversold(client) == []
     git(cloud.root, "checkout", "-q", source, "--", ".")
@@ -494,7 +494,7 @@ def test_all_tenants_leave_and_nothing_of_ours_stays_of_them(cloud: Cloud) -> No
         file.unlink()
     cloud.edit("clusters/eu-1/stocks/l4-whole-kite.yaml", "  tenant: studio-kite\n", "")
     cloud.merged()
-    cloud.changes_synced()
+    cloud.all_synced()
     volumes = {
         name: uids(test_cluster.client, "v1", "PersistentVolumeClaim", labels=names.STORAGE)
         for name, test_cluster in cloud.clusters.items()

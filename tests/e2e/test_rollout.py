@@ -76,7 +76,7 @@ def merged(cloud: Cloud, admin: Person, number: int, style: str = "merge") -> No
         return refs["refs/allotment/source"] == refs["refs/heads/main"]
 
     eventually(published, f"#{number} to be published", 60)
-    cloud.changes_synced()
+    cloud.all_synced()
 
 
 def test_a_pull_request_is_planned_merged_and_followed_to_its_url(cloud: Cloud, ada: Person, admin: Person) -> None:
@@ -126,7 +126,7 @@ def test_a_rollout_whose_comment_a_person_took_away_is_silent(cloud: Cloud, ada:
     wait_for_comment(ada, number, "rollout")
     (mine,) = [comment for comment in ada.comments(number) if "allotment:rollout" in comment["body"]]
     admin.api(f"issues/comments/{mine['id']}", method="DELETE")
-    cloud.changes_synced()
+    cloud.all_synced()
     ada.sync()
     ada.edit("tenants/solo-ada/storages/models.yaml", "spec:\n", "spec:\n  description: Mine.\n")
     other = ada.open("another")
