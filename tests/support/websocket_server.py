@@ -7,7 +7,7 @@ import hashlib
 import struct
 from typing import Any
 
-from websocket import ABNF
+from websocket import ABNF, WebSocketConnectionClosedException
 from websocket._abnf import frame_buffer
 
 from tests.support.faults import Request
@@ -29,7 +29,14 @@ class ServerSocket:
             request.send_header("Sec-WebSocket-Protocol", protocol)
         request.end_headers()
         self._file: Any = request.wfile
-        self._frames = frame_buffer(request.rfile.read, skip_utf8_validation=True)
+
+        def read(size: int) -> bytes:
+            # The frame buffer asks for ever where a read returns nothing.
+            if data := request.rfile.read(size):
+                return bytes(data)
+            raise WebSocketConnectionClosedException("the client ended the connection")
+
+        self._frames = frame_buffer(read, skip_utf8_validation=True)
 
     def receive(self) -> bytes | None:
         """Return the data of the next message; None when the client has closed. Pings are passed over."""

@@ -89,7 +89,7 @@ def create_reporter(
     interval: float,
     context: ServiceContext,
 ) -> Reporter:
-    """Return the reporter of a cluster. Its watches of the API servers are already running.
+    """Return the reporter of a cluster. Its watches of the API servers are already running, and stop with the command.
 
     The reporter commits to the repository `urls.status` at most once in `interval` seconds. `urls.rendered` is the
     repository that Argo CD reads.
@@ -118,6 +118,7 @@ def create_reporter(
     watches.append(Watch(hub, APPLICATIONS, store, WatchTiming(), of_cluster))
     for watch in watches:
         watch.start()
+        click.get_current_context().call_on_close(watch.stop)
     return Reporter(
         ClusterSession(cluster, watches, store, STOCKS_OWNER, here.server_time),
         ReportTarget(

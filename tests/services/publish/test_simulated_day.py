@@ -71,11 +71,11 @@ def traced_memory() -> Iterator[None]:
         tracemalloc.stop()
 
 
-def measure_bytes() -> int:
-    """Return the bytes of the objects that are alive, without the newest addresses, which Python itself remembers."""
+def take_snapshot() -> tracemalloc.Snapshot:
+    """Return the objects that are alive, without the newest addresses, which Python itself remembers."""
     urllib.parse.clear_cache()
     gc.collect()
-    return tracemalloc.get_traced_memory()[0]
+    return tracemalloc.take_snapshot()
 
 
 @pytest.mark.process
@@ -95,9 +95,10 @@ def test_descriptors_and_memory_stay_level_from_publish_to_publish(
     with traced_memory():
         for number in range(WARM_UP_ROUNDS):
             publish(number)
-        descriptors, memory = len(os.listdir("/proc/self/fd")), measure_bytes()
+        descriptors, before = len(os.listdir("/proc/self/fd")), take_snapshot()
         for number in range(ROUNDS):
             publish(number)
-        growth = (measure_bytes() - memory) // ROUNDS
+        differences = take_snapshot().compare_to(before, "lineno")
+    growth = sum(line.size_diff for line in differences) // ROUNDS
     assert len(os.listdir("/proc/self/fd")) == descriptors
-    assert growth < MAX_GROWTH, f"each publish keeps {growth} bytes"
+    assert growth < MAX_GROWTH, "\n".join([f"each publish keeps {growth} bytes", *map(str, differences[:9])])
