@@ -14,13 +14,16 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
 
+from allotment.adapters import file_cache
 from allotment.adapters.git.clone import list_clones
 from allotment.adapters.git.object_reader import ObjectReader, list_readers
 from allotment.cli.main import main
@@ -83,6 +86,7 @@ gc.disable()  # while tests are collected: it would look through all of them aga
 
 
 def pytest_collection_finish() -> None:
+    gc.freeze()  # the collected tests stay, so no later collection looks through them
     gc.enable()
 
 
@@ -176,9 +180,15 @@ def _lane(request: pytest.FixtureRequest) -> Iterator[None]:
         pytest.fail(f"the test starts {', '.join(sorted(programs))}: mark it with pytest.mark.process")
 
 
+hash_source = file_cache._hash_source
+_hash_source_once = cache(hash_source)
+
+
 @pytest.fixture(autouse=True)
 def _own_memory(caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test a cache folder of its own. The program is hashed once for all of them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(next(caches)))
+    monkeypatch.setattr(file_cache, "_hash_source", lambda paths: _hash_source_once(tuple(paths)))
 
 
 @pytest.fixture(autouse=True)
@@ -266,9 +276,9 @@ def run_allot(*arguments: object) -> Result:
     """Run a command in this process."""
     raw = io.BytesIO()
     out, err = io.TextIOWrapper(raw, encoding="utf-8", write_through=True), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+    # A service would freeze all objects of this process, although the process goes on.
+    with redirect_stdout(out), redirect_stderr(err), patch.object(gc, "freeze"), pytest.raises(SystemExit) as ended:
         main([str(argument) for argument in arguments])
-    gc.unfreeze()  # a service froze all objects of this process, although the process goes on
     code = ended.value.code
     return Result(code if isinstance(code, int) else 0, raw.getvalue().decode("utf-8"), err.getvalue())
 

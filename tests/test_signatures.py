@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
+
+import pytest
 
 import allotment
 
@@ -18,9 +19,12 @@ SMALL_FUNCTIONS = (
 ROOT = Path(allotment.__path__[0])
 
 
-@cache
-def nodes() -> list[tuple[Path, ast.AST]]:
-    """Return each node of each module of the program, with the path of the module."""
+Nodes = list[tuple[Path, ast.AST]]
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Nodes:
+    """Return each node of each module of the program, with the path of the module: millions of objects, so no cache has them."""
     paths = sorted(ROOT.rglob("*.py"))
     return [
         (path.relative_to(ROOT), node)
@@ -34,9 +38,9 @@ def fields_of(node: ast.ClassDef) -> int:
     return sum(isinstance(part, ast.AnnAssign) for part in node.body)
 
 
-def long_signatures() -> Iterator[str]:
+def long_signatures(nodes: Nodes) -> Iterator[str]:
     """Yield each function and dataclass that takes too many arguments by position."""
-    for path, node in nodes():
+    for path, node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             positional = [
                 arg.arg for arg in (*node.args.posonlyargs, *node.args.args) if arg.arg not in ("self", "cls")
@@ -49,12 +53,12 @@ def long_signatures() -> Iterator[str]:
                 yield f"{path}:{node.lineno}: {node.name} has {fields_of(node)} fields without kw_only=True"
 
 
-def long_calls() -> Iterator[str]:
+def long_calls(nodes: Nodes) -> Iterator[str]:
     """Yield each call of a class of the program that passes too many arguments by position: a NamedTuple or a Struct
     cannot refuse them."""
-    classes = {node.name for _, node in nodes() if isinstance(node, ast.ClassDef)}
-    variadic = {node.name for _, node in nodes() if isinstance(node, ast.ClassDef) and _is_variadic(node)}
-    for path, node in nodes():
+    classes = {node.name for _, node in nodes if isinstance(node, ast.ClassDef)}
+    variadic = {node.name for _, node in nodes if isinstance(node, ast.ClassDef) and _is_variadic(node)}
+    for path, node in nodes:
         if isinstance(node, ast.Call) and len(node.args) > MOST_POSITIONAL:
             name = ast.unparse(node.func).rpartition(".")[2]
             if name in classes - variadic:
@@ -66,13 +70,13 @@ def _is_variadic(node: ast.ClassDef) -> bool:
     return any(method.args.vararg for method in methods)
 
 
-def test_more_than_six_arguments_are_passed_by_name() -> None:
-    assert [*long_signatures(), *long_calls()] == []
+def test_more_than_six_arguments_are_passed_by_name(nodes: Nodes) -> None:
+    assert [*long_signatures(nodes), *long_calls(nodes)] == []
 
 
-def large_functions() -> Iterator[str]:
+def large_functions(nodes: Nodes) -> Iterator[str]:
     """Yield each function of the folders of small functions that takes too many parameters, or has too many lines."""
-    for path, node in nodes():
+    for path, node in nodes:
         if isinstance(node, ast.FunctionDef) and path.as_posix().startswith(SMALL_FUNCTIONS):
             parameters = {arg.arg for arg in (*node.args.args, *node.args.kwonlyargs)} - {"self", "cls"}
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -80,5 +84,5 @@ def large_functions() -> Iterator[str]:
                 yield f"{path}:{node.lineno}: {node.name} takes {len(parameters)} parameters and has {lines} lines"
 
 
-def test_the_functions_of_a_check_are_small() -> None:
-    assert list(large_functions()) == []
+def test_the_functions_of_a_check_are_small(nodes: Nodes) -> None:
+    assert list(large_functions(nodes)) == []

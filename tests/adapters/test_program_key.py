@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.conftest import hash_source
 
 from allotment.adapters import file_cache
 
@@ -20,6 +21,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "main.py").write_text("limit = 1\n")
     (folder / "rules" / "quota.py").write_text("quota = 1\n")
     monkeypatch.setattr(file_cache, "_PACKAGE", folder)
+    monkeypatch.setattr(file_cache, "_hash_source", hash_source)
     return folder
 
 

@@ -49,21 +49,21 @@ def test_help_lists_every_command_in_one_group(allot: Allot) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_and_field_has_its_page(kind: str, allot: Allot) -> None:
+    from allotment.reports.manual_pages import element_type, manual_page
+
     def walk(model: object, path: str) -> None:
-        page = allot("explain", path)
-        assert page.code == 0, path
+        fields = {field.name for field in manual_page(path).fields}
         if not hasattr(model, "model_fields"):
             return
-        for field in model.model_fields.values():
-            assert f"{field.alias} <" in page.out, f"{path}.{field.alias}"
+        assert fields >= {field.alias for field in model.model_fields.values()}, path
         if path.count(".") < 3:
-            from allotment.reports.manual_pages import element_type
-
             for field in model.model_fields.values():
                 walk(element_type(field.annotation), f"{path}.{field.alias}")
 
     assert KINDS[kind].model.__doc__
     walk(KINDS[kind].model, kind)
+    page = allot("explain", kind).out
+    assert all(f"{field.name} <" in page for field in manual_page(kind).fields)
 
 
 @pytest.mark.parametrize("kind", KINDS)

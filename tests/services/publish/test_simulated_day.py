@@ -100,5 +100,5 @@ def test_descriptors_and_memory_stay_level_from_publish_to_publish(
             publish(number)
         differences = take_snapshot().compare_to(before, "lineno")
     growth = sum(line.size_diff for line in differences) // ROUNDS
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert len(os.listdir("/proc/self/fd")) <= descriptors
     assert growth < MAX_GROWTH, "\n".join([f"each publish keeps {growth} bytes", *map(str, differences[:9])])
