@@ -22,9 +22,10 @@ FAST := not e2e and not install and not process
 test: .venv/ready
 	$(BIN)/pytest -n auto --dist worksteal -m "$(FAST)" --durations=20
 
-# What starts the program as a process, a browser or a sandbox, is killed, or exhausts a limit.
+# What starts the program as a process, a browser or a sandbox, is killed, or exhausts a limit. These tests wait for processes,
+# so there is a worker more than cores.
 test-process: .venv/ready
-	$(BIN)/pytest -n auto --dist worksteal -m process --durations=20
+	$(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal -m process --durations=20
 
 # BASE=HEAD~3: another commit to compare with. The tests of `make test` that import what changed, or mirror it.
 BASE ?= origin/main
@@ -39,7 +40,8 @@ test-install: .venv/ready
 # Two groups of modules at a time, those that take longest first, each worker with clusters of its own. As root, those that
 # need a node that runs containers are among them; else they say why they are skipped. A wait that took too long runs once
 # more, and the end of the output names it; an assertion that fails never runs again. The commit draws the long scenarios.
-E2E := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=40 -r sR --reruns 1 --only-rerun NotInTime
+E2E := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=40 -r sR --reruns 1 --only-rerun NotInTime \
+	--rerun-show-tracebacks
 e2e: controlplane
 	$(E2E) -m "e2e and not scale" --scenarios drawn
 

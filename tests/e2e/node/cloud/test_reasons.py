@@ -348,12 +348,15 @@ def lacking_disk(real_node: Node) -> Iterator[None]:
         restarted(before)
 
 
-def thrown_out(cloud: Cloud, name: str) -> Instance | None:
+def thrown_out(cloud: Cloud, name: str) -> Instance:
     instance_status = instance(cloud, name, TENANT)
-    return instance_status if "its node ran out of disk and evicted it" in instance_status.message else None
+    told = instance_status.state, instance_status.reason, instance_status.message
+    assert "its node ran out of disk and evicted it" in instance_status.message, told
+    return instance_status
 
 
 def test_what_its_node_throws_out_says_why_and_comes_back(cloud: Cloud, real_node: Node) -> None:
+    wait_for_reason(cloud, "well", "ProbesAnswered", seconds=180)  # in a new cloud, where the test runs once more
     before = one_that_runs(real_node, "well")["metadata"]["uid"]
     with lacking_disk(real_node):
         instance_status = eventually(lambda: thrown_out(cloud, "well"), "it to be thrown out", pause=0.5)
