@@ -22,10 +22,9 @@ FAST := not e2e and not install and not process
 test: .venv/ready
 	$(BIN)/pytest -n auto --dist worksteal -m "$(FAST)" --durations=20
 
-# What starts the program as a process, a browser or a sandbox, is killed, or exhausts a limit. These tests wait for processes,
-# so there is a worker more than cores.
+# What starts the program as a process, a browser or a sandbox, is killed, or exhausts a limit.
 test-process: .venv/ready
-	$(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal -m process --durations=20
+	$(BIN)/pytest -n auto --dist worksteal -m process --durations=20
 
 # BASE=HEAD~3: another commit to compare with. The tests of `make test` that import what changed, or mirror it.
 BASE ?= origin/main
