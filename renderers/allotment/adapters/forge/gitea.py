@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-import requests
-
 from allotment.adapters.forge.forge import (
     PAGE,
     TIMEOUT,
@@ -26,9 +24,9 @@ from allotment.adapters.forge.forge import (
     PullRequestHead,
     RequestDeclined,
     Token,
-    raise_for_response,
     translate_request_errors,
 )
+from allotment.adapters.forge.session import ForgeSession
 from allotment.declared.people import Account
 
 _DECISIVE_STATES = ("APPROVED", "REQUEST_CHANGES")
@@ -55,9 +53,7 @@ class Gitea:
         self._api = api.rstrip("/")
         self._full_name = repository
         self._repository = f"repos/{quote(repository)}"
-        self._session = requests.Session()
-        self._session.headers["Authorization"] = f"token {token.secret}"
-        self._session.hooks["response"].append(raise_for_response)
+        self._session = ForgeSession(token)
         self._identity = ""
 
     def identity(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import quote
 
 import github
@@ -13,6 +14,7 @@ from github.GithubException import BadAttributeException, GithubException
 from github.NamedUser import NamedUser
 from github.PullRequest import PullRequest as Pull
 from github.Repository import Repository
+from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, Requester
 
 from allotment.adapters.forge.forge import (
     TIMEOUT,
@@ -30,6 +32,7 @@ from allotment.adapters.forge.forge import (
     error_from_response,
     translate_request_errors,
 )
+from allotment.adapters.forge.session import ForgeSession
 from allotment.declared.people import Account
 
 WRITE_SECONDS = 1.0  # seconds between two writes, as GitHub requires
@@ -44,6 +47,22 @@ def connect(server: str, repository: str, token: Token, api: str | None) -> Forg
     return GitHub(api or usual, repository, token)
 
 
+class _HTTPConnection(HTTPRequestsConnectionClass):
+    """Connections of the library with a time limit for each request."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.session = ForgeSession()
+
+
+class _HTTPSConnection(HTTPSRequestsConnectionClass):
+    """Connections of the library with TLS and a time limit for each request."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.session = ForgeSession()
+
+
 class GitHub:
     """A repository on GitHub."""
 
@@ -51,6 +70,7 @@ class GitHub:
     comment_bytes = 60_000  # GitHub accepts 65,536 characters
 
     def __init__(self, api: str, repository: str, token: Token) -> None:
+        Requester.injectConnectionClasses(_HTTPConnection, _HTTPSConnection)
         # With `retry`, the library would sleep at a rate limit, in the middle of a call. Without `retry`, the caller
         # decides when to try again. The library waits only WRITE_SECONDS between two writes.
         self._github = github.Github(

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import gitlab
-import requests
 from gitlab.exceptions import GitlabError
 
 from allotment.adapters.forge.forge import (
@@ -29,6 +28,7 @@ from allotment.adapters.forge.forge import (
     raise_for_response,
     translate_request_errors,
 )
+from allotment.adapters.forge.session import ForgeSession
 from allotment.declared.people import Account
 
 _TO_GITLAB = {"failure": "failed"}
@@ -48,7 +48,7 @@ class GitLab:
     comment_bytes = 200_000
 
     def __init__(self, server: str, project: str, token: Token) -> None:
-        session = requests.Session()
+        session = ForgeSession()
         # At a rate limit, this hook raises before the library sleeps.
         session.hooks["response"].append(raise_for_response)
         self._gitlab: Any = gitlab.Gitlab(server, private_token=token.secret, timeout=TIMEOUT, session=session)

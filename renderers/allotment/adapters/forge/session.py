@@ -1,0 +1,146 @@
+"""Sends the requests to the API of a forge: within a time limit, with one token, and to no other host."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+
+from allotment.adapters.forge.forge import ForgeUnreachable, Token, raise_for_response
+
+MAX_SECONDS = 120.0  # of a request with its response; a forge that sends a byte now and then never times out otherwise
+_PORTS = {"http": 80, "https": 443}
+_started = threading.local()  # the connections of the request that this thread sends
+
+
+class ForgeSession(requests.Session):
+    """A session that sends `token` in the header Authorization, and that raises ForgeError for an error status.
+
+    Without a token, the caller adds the header and checks the status. No file such as ~/.netrc replaces the token. A
+    redirect of a write is an error, because the request would become a GET. A redirect to another scheme, host or port is
+    an error, because the token would go there.
+    """
+
+    def __init__(self, token: Token | None = None) -> None:
+        super().__init__()
+        self.auth = _Authorization(token)
+        if token is not None:
+            self.hooks["response"].append(raise_for_response)
+        for scheme in _PORTS:
+            self.mount(f"{scheme}://", _TimedAdapter())
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
+        """Return the response with its body. Raises ForgeUnreachable if it takes longer than MAX_SECONDS."""
+        with _time_limit(MAX_SECONDS):
+            return super().send(request, **options)
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:
+        """Return the URL of a redirect to follow; None for another response. Raises ForgeUnreachable for other redirects."""
+        target = super().get_redirect_target(resp)
+        if target is None:
+            return None
+        method, here = str(resp.request.method), str(resp.url)
+        url = urlsplit(requests.compat.urljoin(here, target))
+        elsewhere = _origin(url.geturl())
+        if method not in ("GET", "HEAD") or elsewhere != _origin(here):
+            raise ForgeUnreachable(
+                f"the forge redirects {method} requests to {elsewhere}: correct spec.git.url of the platform, or --forge-api"
+            )
+        return target
+
+    def rebuild_auth(self, prepared_request: requests.PreparedRequest, response: requests.Response) -> None:
+        """Keep the token: a redirect that is followed stays at the host. The method of the library would read ~/.netrc."""
+
+
+class _Authorization(requests.auth.AuthBase):
+    """Adds the token to requests. As an object, it also keeps `requests` from reading ~/.netrc."""
+
+    def __init__(self, token: Token | None) -> None:
+        self._token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        if self._token is not None:
+            request.headers["Authorization"] = f"token {self._token.secret}"
+        return request
+
+
+def _origin(url: str) -> str:
+    """Return the scheme, the host and the port of a URL."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}:{parts.port or _PORTS.get(parts.scheme)}"
+
+
+class _HTTPConnection(urllib3.connection.HTTPConnection):
+    def connect(self) -> None:
+        _started.connections.append(self)
+        super().connect()
+
+    def request(self, *arguments: Any, **options: Any) -> None:
+        _started.connections.append(self)
+        super().request(*arguments, **options)
+
+
+class _HTTPSConnection(urllib3.connection.HTTPSConnection):
+    def connect(self) -> None:
+        _started.connections.append(self)
+        super().connect()
+
+    def request(self, *arguments: Any, **options: Any) -> None:
+        _started.connections.append(self)
+        super().request(*arguments, **options)
+
+
+class _HTTPPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _HTTPConnection
+
+
+class _HTTPSPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _HTTPSConnection
+
+
+class _TimedAdapter(HTTPAdapter):
+    """Uses connections that the time limit can end."""
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        super().init_poolmanager(*arguments, **options)
+        self.poolmanager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        manager = super().proxy_manager_for(proxy, **options)
+        manager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+        return manager
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """End the connections that this thread uses in the block after some seconds. Raises ForgeUnreachable then."""
+    connections: list[urllib3.connection.HTTPConnection] = []
+    has_expired = threading.Event()
+
+    def end() -> None:
+        has_expired.set()
+        for connection in connections:
+            if connection.sock is not None:
+                with contextlib.suppress(OSError):
+                    connection.sock.shutdown(socket.SHUT_RDWR)
+
+    _started.connections = connections
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError):
+        if not has_expired.is_set():
+            raise
+    finally:
+        timer.cancel()
+    if has_expired.is_set():  # an ended connection can look like the end of a body
+        raise ForgeUnreachable(f"the forge doesn't answer within {seconds:.0f} s")

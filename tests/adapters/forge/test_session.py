@@ -1,0 +1,158 @@
+"""What a forge's client sends, and what it follows: one token, no other host, no endless answer. Each forge, real sockets."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allotment.adapters.forge import gitea, github, gitlab, session
+from allotment.adapters.forge.forge import Forge, ForgeError, ForgeUnreachable, Token
+
+SECRET = "t0ken-of-the-forge"
+Respond = Callable[[BaseHTTPRequestHandler], None]
+
+
+class Site:
+    """An HTTP server that records requests: method, path and the values of all headers."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, str, str]] = []
+        self.respond: Respond = lambda handler: send(handler, 200, "{}")
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def handle_request(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                site.requests.append((self.command, self.path, " ".join(self.headers.values())))
+                site.respond(self)
+
+            def log_message(self, *_: Any) -> None:
+                return
+
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+            setattr(Handler, f"do_{method}", Handler.handle_request)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+
+def send(handler: BaseHTTPRequestHandler, status: int, text: str, **headers: str) -> None:
+    handler.send_response(status)
+    for name, value in headers.items():
+        handler.send_header(name, value)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Content-Length", str(len(text)))
+    handler.end_headers()
+    handler.wfile.write(text.encode())
+
+
+def make_site() -> Iterator[Site]:
+    site = Site()
+    yield site
+    site.server.shutdown()
+    site.server.server_close()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    yield from make_site()
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Site]:
+    yield from make_site()
+
+
+@pytest.fixture(params=[gitea, gitlab, github], ids=["Gitea", "GitLab", "GitHub"])
+def forge(request: pytest.FixtureRequest, site: Site) -> Forge:
+    connected: Forge = request.param.connect(site.url, "team/cloud", Token(SECRET), site.url)
+    return connected
+
+
+def test_no_netrc_replaces_the_token(forge: Forge, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login ada password of-ada\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    site.respond = lambda handler: send(handler, 200, json.dumps({"login": "bot", "username": "bot", "id": 1}))
+    forge.identity()
+    assert site.requests
+    for _, _, headers in site.requests:
+        assert SECRET in headers
+        assert "Basic " not in headers
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirected_write_is_an_error_and_writes_nothing(
+    forge: Forge, site: Site, elsewhere: Site, status: int
+) -> None:
+    site.respond = lambda handler: send(handler, status, "", Location=f"{elsewhere.url}{handler.path}")
+    with pytest.raises(ForgeError):
+        forge.create_comment(1, "words")
+    assert elsewhere.requests == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_moved_write_never_becomes_a_read(forge: Forge, site: Site, status: int) -> None:
+    """GitHub's client reads the pull request first, and repeats a write at the same host."""
+    issue = f"{site.url}/repos/team/cloud/issues/1"
+    content = {"id": 1, "body": "words", "user": {"login": "bot"}, "url": issue, "issue_url": issue}
+
+    def respond(handler: BaseHTTPRequestHandler) -> None:
+        if handler.command == "GET" or handler.path.startswith("/moved"):
+            send(handler, 200, json.dumps(content))
+        else:
+            send(handler, status, "", Location=f"{site.url}/moved{handler.path}")
+
+    site.respond = respond
+    with suppress(ForgeError):
+        forge.create_comment(1, "words")
+    methods = {method for method, path, _ in site.requests if "moved" in path or "comments" in path or "notes" in path}
+    assert methods == {"POST"}
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_no_read_is_sent_elsewhere(forge: Forge, site: Site, elsewhere: Site, status: int) -> None:
+    site.respond = lambda handler: send(handler, status, "", Location=f"{elsewhere.url}{handler.path}")
+    with pytest.raises(ForgeError):
+        forge.pull_request(1)
+    assert elsewhere.requests == []
+    assert all(SECRET in headers for _, _, headers in site.requests)
+
+
+def drip_header(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    for _ in range(200):
+        handler.wfile.write(b"a")
+        handler.wfile.flush()
+        time.sleep(0.05)
+
+
+def drip_body(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+    drip_header(handler)
+
+
+@pytest.mark.parametrize("drip", [drip_header, drip_body])
+def test_an_answer_without_end_is_an_error(
+    forge: Forge, site: Site, drip: Respond, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server writes for ten seconds, and a read never waits long."""
+    monkeypatch.setattr(session, "MAX_SECONDS", 0.3)
+    site.respond = drip
+    with pytest.raises(ForgeUnreachable, match=r"within 0 s"):
+        forge.pull_request(1)
+    site.respond = lambda handler: send(handler, 404, "{}")
+    with pytest.raises(ForgeError):  # the next request has a connection of its own
+        forge.pull_request(1)
