@@ -16,11 +16,12 @@ _secrets: set[str] = set()
 
 
 def hide_in_errors(*secrets: str) -> None:
-    """Replace these texts by `***` in every error and in every escaped text, because a server may repeat a token."""
+    """Replace these texts by `***` in errors, escaped texts, logs and crash reports, because a server may repeat a token."""
     _secrets.update(secret for secret in secrets if len(secret) >= _MIN_SECRET_LENGTH)
 
 
-def _hide_secrets(text: str) -> str:
+def hide_secrets(text: str) -> str:
+    """Return a text without the secrets of `hide_in_errors`."""
     for secret in sorted(_secrets, key=len, reverse=True):
         text = text.replace(secret, "***")
     return text
@@ -33,7 +34,7 @@ def escape_unprintable(text: str, limit: int = 120) -> str:
     apart. If `text` has more than `limit` characters, the result is cut, and ends with `…` and the length of `text`. A
     secret of `hide_in_errors` is hidden before the cut, which could leave a part of it.
     """
-    text = _hide_secrets(text)
+    text = hide_secrets(text)
     escaped_text = _UNPRINTABLE.sub(
         lambda match: match.group().encode("unicode_escape").decode("ascii"), text[: limit + 1]
     )
@@ -127,7 +128,7 @@ class AllotmentError(Exception):
     exit_code = 1
 
     def __str__(self) -> str:
-        return _hide_secrets(super().__str__())
+        return hide_secrets(super().__str__())
 
 
 class IsolationBroken(AllotmentError):

@@ -24,6 +24,7 @@ import msgspec
 import pytest
 from tests.conftest import Allot, Result, edit
 from tests.controlplane import issuer, secure
+from tests.support.published import Place, git
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.adapters.oidc.token_store import LoginKey, StoredTokens, TokenStore
@@ -84,7 +85,13 @@ class _LocalIssuer(issuer.Issuer):
 
 
 @pytest.fixture
-def provider(tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
+def sample(place: Place) -> Path:
+    """Return a clone of the declarations: a login needs the merged ones."""
+    return place.root
+
+
+@pytest.fixture
+def provider(tmp_path: Path, place: Place, sample: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
     issuer.prepare(tmp_path)
     issuer.introduce(tmp_path, PEOPLE)
     secure.certify(tmp_path, ["localhost"])
@@ -107,6 +114,7 @@ def provider(tmp_path: Path, sample: Path, monkeypatch: pytest.MonkeyPatch) -> I
         DECLARED,
         f"    issuer: {handler.url}\n    clientID: allotment\n    cliClientID: allotment-cli\n",
     )
+    place.merge()
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     trusted = ssl.create_default_context(cafile=str(tmp_path / secure.AUTHORITY))
     yield Provider(handler.url, trusted, TokenStore.open_default(), handler)
@@ -191,10 +199,33 @@ def test_the_url_of_a_login_has_a_fresh_state_nonce_and_challenge(
     assert urlsplit(queries[0]["redirect_uri"])._replace(netloc="").geturl() == "http:///callback"
 
 
-def test_declared_endpoints_are_used(allot: Allot, sample: Path, provider: Provider, browse: Browse) -> None:
+def test_declared_endpoints_are_used(
+    allot: Allot, place: Place, sample: Path, provider: Provider, browse: Browse
+) -> None:
     wrong = f"    endpoints:\n      authorization: {provider.url}/authorize\n      token: {provider.url}/nowhere\n"
     edit(sample, CLUSTER, "    cliClientID: allotment-cli\n", f"    cliClientID: allotment-cli\n{wrong}")
+    place.merge()
     assert log_in(allot, sample, provider, browse).code == 0, "the issuer answers each POST request"
+
+
+def test_an_unmerged_provider_gets_no_login(
+    allot: Allot, place: Place, sample: Path, provider: Provider, browse: Browse
+) -> None:
+    evil = f"    endpoints:\n      authorization: {provider.url}/authorize\n      token: https://evil.example/token\n"
+    edit(sample, CLUSTER, "    cliClientID: allotment-cli\n", f"    cliClientID: allotment-cli\n{evil}")
+    git(sample, "checkout", "-q", "-b", "mine")
+    git(sample, "-c", "user.name=Eve", "-c", "user.email=eve@evil.example", "commit", "-q", "-a", "-m", "Mine")
+    assert log_in(allot, sample, provider, browse).code == 0
+    stored = provider.store.read(provider.key)
+    assert stored is not None
+    assert stored.token_endpoint == f"{provider.url}/token"
+    printed = run(allot, sample, "--print-token")
+    assert (printed.code, printed.out) == (2, "")
+    assert "there is no login for cluster eu-1" in printed.err
+    git(sample, "remote", "remove", "origin")
+    result = run(allot, sample)
+    assert (result.code, result.out) == (2, "")
+    assert "a login needs the remote origin" in result.err
 
 
 @pytest.mark.parametrize(
@@ -301,7 +332,8 @@ def test_another_domain_or_endpoint_in_a_checkout_gets_no_token(
     edit(sample, CLUSTER, "    cliClientID: allotment-cli\n", f"    cliClientID: allotment-cli\n{evil}")
     expire(provider)
     printed = run(allot, sample, "--print-token")
-    assert printed.code == 0, "the refresh token goes to the endpoint of the login"
+    assert (printed.code, printed.out) == (2, "")
+    assert "there is no login for cluster eu-1" in printed.err
 
 
 def test_two_processes_refresh_a_token_once(allot: Allot, sample: Path, provider: Provider, browse: Browse) -> None:

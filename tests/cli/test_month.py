@@ -17,6 +17,7 @@ from tests.conftest import Allot, Result, checked, edit
 from tests.docs.october import EU, GAP, OCTOBER, SEPTEMBER, record_october, run, write_files
 from tests.support.published import Place, git
 from tests.support.signing_keys import new_key
+from tests.support.unmerged_branch import check_out_branch
 
 from allotment.adapters.git.repository import Repository
 from allotment.branches.status_branches import reported_ref
@@ -353,3 +354,20 @@ def test_the_portal_shows_the_closed_month_as_it_was_billed(
     assert "the ledger is not as it was written" in (pages / "studio-kite/invoices/index.html").read_text(
         encoding="utf-8"
     )
+
+
+def test_a_month_is_closed_with_the_merged_prices(place: Place, close: Run) -> None:
+    main = git(place.root, "rev-parse", "main")
+    check_out_branch(place, ("platform/specs/l4-quarter.yaml", 'perHour: "0.21"', 'perHour: "9.99"'))
+    result = close()
+    assert result.code == 0, result.err
+    assert read_ledger(place, "2026-10/closing.json")["commit"] == main
+    assert "9.99" not in git(place.remote, "show", f"{LEDGER}:2026-10/invoices/studio-kite.json")
+
+
+def test_no_month_is_closed_without_the_branch(place: Place, close: Run) -> None:
+    git(place.remote, "update-ref", "-d", "refs/heads/main")
+    result = close()
+    assert result.code == 1
+    assert "only merged declarations can be closed, and these are of HEAD (origin has no branch main)" in result.err
+    assert LEDGER not in place.refs()

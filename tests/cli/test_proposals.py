@@ -82,6 +82,14 @@ def test_an_answer_that_is_lost_opens_no_second_pull_request(published: Place, w
     assert (result.code, len(world.pulls)) == (0, 1)
 
 
+def test_the_younger_of_two_pull_requests_is_closed(published: Place, world: World, allot: Allot) -> None:
+    world.has_rival = True
+    result = propose(allot, published)
+    assert result.code == 0, result
+    assert {number: pull.state for number, pull in world.pulls.items()} == {1: "open", 2: "closed"}
+    assert json.loads(result.out)["url"].endswith("/1")
+
+
 def test_a_change_that_was_merged_and_undone_gets_another_pull_request(
     published: Place, world: World, allot: Allot
 ) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -319,3 +321,30 @@ def test_the_way_out_of_rewound_is_what_the_message_says(published: Place) -> No
     git(published.root, "push", "-q", *command)
     assert published.publish().out == "2 clusters: nothing changed\n"
     assert published.refs() == {**branches, SOURCE_REF: git(published.root, "rev-parse", "main")}
+
+
+AS_IMAGE_USER = ("unshare", "--user", "--map-user=65532", "--map-group=65532")  # who has no line in /etc/passwd
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("user", ["without a line in /etc/passwd", "without ssh-keygen"])
+def test_a_signature_that_cannot_be_checked_is_not_missing(place: Place, key: Path, tmp_path: Path, user: str) -> None:
+    assert place.publish("--signing-key", key).code == 0
+    before, prefix, environment = place.refs(), AS_IMAGE_USER, dict(os.environ)
+    if user == "without ssh-keygen":
+        prefix = ()
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin/git").symlink_to(str(shutil.which("git")))
+        environment["PATH"] = str(tmp_path / "bin")
+
+    def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+        command = [*prefix, sys.executable, "-m", "allotment", *map(str, words), "--repo", str(place.root)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    for words in (("publish", "--signing-key", key), ("publish", "--dry-run"), ("status",), ("doctor",)):
+        done = run(*words)
+        text = done.stdout + done.stderr
+        assert done.returncode in (0, 1, 2, 4), text
+        assert "signatures can't be checked: ssh-keygen" in text, text
+        assert "--adopt" not in text
+    assert place.refs() == before

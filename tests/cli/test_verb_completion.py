@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,68 @@ def test_names_are_completed(
     monkeypatch.chdir(sample)
     completer = ShellComplete(program, {}, "allot", "_ALLOT_COMPLETE")
     assert [item.value for item in completer.get_completions([*words], incomplete)] == names
+
+
+HOSTILE = (
+    "webui$(id>PWN)",
+    "a b",
+    "a;id",
+    "`id`",
+    "a'b",
+    'a"b',
+    "a\nb",
+    "-rf",
+    "~root",
+    "a*",
+    "!1",
+    "a\\b",
+    "a&b",
+    "a|b",
+)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",),
+        ("logs",),
+        ("instance", "stop"),
+        ("storage", "cp"),
+        ("instance", "list", "--tenant"),
+        ("instance", "list", "--cluster"),
+        ("spec", "price"),
+        ("app", "deprecate"),
+        ("stock", "remove"),
+        ("stock", "add", "us-1/h100-more", "--node-pool"),
+        ("tenant", "create", "blue-fox", "--plan"),
+        ("member", "remove", "solo-ada"),
+    ],
+)
+def test_a_strangers_file_name_is_not_offered(
+    words: tuple[str, ...], sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = (
+        *(f"tenants/solo-ada/{name}" for name in ("instances", "storages", "snapshots")),
+        *(f"platform/{name}" for name in ("specs", "apps", "plans", "add-ons")),
+        *(f"clusters/eu-1/{name}" for name in ("stocks", "node-pools")),
+    )
+    for folder in folders:
+        (sample / folder).mkdir(exist_ok=True)
+        for name in HOSTILE:
+            (sample / folder / f"{name}.yaml").touch()
+    for name in HOSTILE:
+        for folder in ("tenants", "clusters"):
+            (sample / folder / name / "instances").mkdir(parents=True)
+            (sample / folder / name / "instances/webui.yaml").touch()
+    names = "".join(f"    - {{name: {json.dumps(name)}, role: Member}}\n" for name in (*HOSTILE, "ada"))
+    (sample / "tenants/solo-ada/members.yaml").write_text(f"spec:\n  users:\n{names}")
+    monkeypatch.chdir(sample)
+    completer = ShellComplete(program, {}, "allot", "_ALLOT_COMPLETE")
+    offered = [
+        item.value
+        for incomplete in ("", "solo-ada/", "eu-1/", "webui", "a")
+        for item in completer.get_completions([*words], incomplete)
+        if item.type == "plain"
+    ]
+    assert offered
+    assert [name for name in offered if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:/-]*", name)] == []

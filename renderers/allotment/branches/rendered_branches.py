@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.repository import Repository, SignaturesUnavailable
 from allotment.adapters.git.trees import MalformedTree
 from allotment.branches.branch import Branch
 from allotment.branches.retention_ref import RETAINED, fetch_record
@@ -319,9 +319,13 @@ def _newest_signed_commit(
 ) -> str | None:
     commit = repository.peel_to_commit(start) if start else None
     for ancestor in repository.list_ancestors(commit, most or MOST_FORGED) if commit else ():
-        with contextlib.suppress(OperationRefused):  # skip an unreadable commit, which Allotment did not write
+        try:
             if repository.subject(ancestor).startswith(publish_subject_prefix(cluster)) and repository.is_signed_by(
                 ancestor, key
             ):
                 return ancestor
+        except SignaturesUnavailable:
+            raise
+        except OperationRefused:  # skip an unreadable commit, which Allotment did not write
+            continue
     return None

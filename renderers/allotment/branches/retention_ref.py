@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from allotment.adapters.git.commits import NULL_COMMIT, CommitMessage, write_commit
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.repository import Repository, SignaturesUnavailable
 from allotment.adapters.git.trees import REGULAR
 from allotment.observed.retention import MAX_RECORD_BYTES, RetainedTenant, RetentionRecord, decode_record
 from allotment.problems import OperationRefused, escape_unprintable
@@ -76,6 +76,8 @@ def last_record(repository: Repository, commit: str | None, key: str | None) -> 
         return LastRecord(commit, decode_record(_read_file(repository, commit, key)))
     except _InvalidRecord as error:
         fault = str(error)
+    except SignaturesUnavailable:
+        raise
     except OperationRefused as error:
         fault = f"cannot be read: {error}"
     except ValueError as error:

@@ -8,13 +8,12 @@ are trusted.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from allotment.adapters.git.remote import Remote, tracking_ref
-from allotment.adapters.git.repository import MAX_READ_BYTES, Repository
+from allotment.adapters.git.repository import MAX_READ_BYTES, Repository, SignaturesUnavailable
 from allotment.branches.branch import Branch
 from allotment.declared.values import NAME_PATTERN
 from allotment.manifests.names import status_branch
@@ -124,9 +123,13 @@ def list_fetched_commits(
     commits = dict.fromkeys(filter(None, map(repository.objects.resolve_commit, refs)))
     trusted = []
     for commit in commits:
-        with contextlib.suppress(OperationRefused):
+        try:
             if key is None or repository.is_signed_by(commit, key):
                 trusted.append(commit)
+        except SignaturesUnavailable:
+            raise
+        except OperationRefused:
+            continue
     return trusted
 
 
@@ -160,6 +163,8 @@ def _check_status_branch(
     try:
         _check_readable(repository, branch)
         signed = own is None or key is None or repository.is_signed_by(own, key)
+    except SignaturesUnavailable:
+        raise
     except OperationRefused as error:
         unread = Branch(repository, cluster, tip, None, None, forged=own)
         return StatusBranch(unread, None, f"commit {own} can't be read: {error}")

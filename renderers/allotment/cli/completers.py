@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from allotment.adapters.folder_source import find_root
 from allotment.cli.options import FOLDER_KEY, find_sample_folder
 from allotment.problems import OperationRefused
 
+# bash inserts a completed name as it is, so that a file named `webui$(id)` of a stranger would run `id`. No declared name has
+# such characters, except names of groups with a space, which are not offered.
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/#-]*")
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
@@ -139,7 +143,7 @@ def complete_subjects(context: click.Context, parameter: click.Parameter, incomp
 
 
 def _filter_by_prefix(names: list[str], incomplete: str) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
+    return [name for name in names if name.startswith(incomplete) and _SAFE_NAME.fullmatch(name)]
 
 
 def complete_plans(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Writes the report of a bug in Allotment: the command, the system and the stack trace, but no declarations."""
+"""Writes the report of a bug in Allotment: the command, the system and the stack trace, but no declarations or secrets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import click
 
 from allotment import VERSION
-from allotment.problems import escape_unprintable
+from allotment.problems import escape_unprintable, hide_secrets
 
 
 def report_tenant_bugs(traces: Mapping[str, str]) -> None:
@@ -34,5 +34,5 @@ def write_report(trace: str | None = None) -> str:
     ]
     handle, path = tempfile.mkstemp(prefix="allot-report-", suffix=".txt")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines))
+        file.write(hide_secrets("\n".join(lines)))
     return path

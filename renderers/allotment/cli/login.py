@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from allotment.cli.completers import complete_clusters
 from allotment.cli.options import WholeNumber, find_repository, open_source, print_note, repository_option
 from allotment.cli.status_options import suggest_name
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
+
+if TYPE_CHECKING:
+    from allotment.adapters.declaration_source import Source
 
 
 @click.command()
@@ -34,6 +38,9 @@ def command(*, cluster: str, print_token: bool, remove: bool, port: int, no_brow
     `Authorization: Bearer`. Send it only to Members ports and accessors: whoever has it can use it until it expires. Each
     cluster has a login of its own.
 
+    The branch of declarations at origin declares the provider. Files of the folder don't change it, because they may be a
+    stranger's.
+
     On a machine without a browser, open the printed URL elsewhere, and forward the port: ssh -L 8400:localhost:8400 HOST.
 
     Exit status: 0 success, 2 the login failed or there is none.
@@ -50,7 +57,8 @@ def command(*, cluster: str, print_token: bool, remove: bool, port: int, no_brow
 
     if print_token and remove:
         raise click.UsageError("--print-token and --remove exclude each other: omit one of them")
-    source = open_source(find_repository(repo), None)
+    root = find_repository(repo)
+    source = open_source(root, None) if print_token or remove else _open_merged_source(root)
     names = list_cluster_names(source)
     if cluster not in names:
         raise OperationRefused(f"no cluster is named {quote_value(cluster)}{suggest_name(cluster, names)}")
@@ -66,6 +74,18 @@ def command(*, cluster: str, print_token: bool, remove: bool, port: int, no_brow
         print_note(
             f"You are logged in as {escape_unprintable(claims.subject)} at the hosts below {declared.spec.domain}."
         )
+
+
+def _open_merged_source(root: Path) -> Source:
+    """Return the merged declarations. Raises OperationRefused if this clone has no origin, or if origin lacks the branch."""
+    from allotment.services.reporter.clone import Clone
+
+    declared = Clone(root).fetch_declared_commit()
+    if not declared.branch:
+        raise OperationRefused(
+            "a login needs the remote origin with the branch of declarations: the provider that it names gets the login"
+        )
+    return declared.source
 
 
 def _print_url(url: str) -> None:

@@ -63,9 +63,8 @@ def read_pending(options: PendingOptions, refs: CloneRefs, listing: ResourceList
     from allotment.adapters import forge
     from allotment.adapters.git.remote import Remote
     from allotment.cli.comment_options import read_token
-    from allotment.services.platform_settings import read_platform
+    from allotment.services.platform_settings import ORIGIN, read_platform
     from allotment.services.pull_requests.pending_resources import PendingReader
-    from allotment.services.reporter.clone import ORIGIN
 
     token, declared = read_token(options.token_file), refs.declared_commit
     platform = read_platform(declared.source)

@@ -56,7 +56,11 @@ class ForgeTeam(click.ParamType["tuple[str, frozenset[Account]]"]):
 
 
 @click.command()
-@click.option("--base", metavar="REF", help="The commit to merge into. Default: origin/<spec.git.branch>.")
+@click.option(
+    "--base",
+    metavar="REF",
+    help="The commit to merge into. Default: the branch of declarations at origin, as last fetched.",
+)
 @click.option("--head", metavar="REF", help="The commit to merge. Default: the current folder.")
 @output_option("markdown")
 @click.option("--diffs", is_flag=True, help="Also show the difference of every file, as the other formats do.")
@@ -173,18 +177,17 @@ def _print_plan(merge_plan: ChangePlan, style: str, *, diffs: bool) -> bool:
 
 
 def _find_declared_branch(root: Path) -> str:
-    """Return the ref of the branch in origin that `spec.git.branch` of the platform names.
+    """Return the ref of the branch of declarations in origin.
 
     Raises OperationRefused if this clone doesn't have the branch.
     """
-    from allotment.adapters.folder_source import FolderSource
-    from allotment.adapters.git.repository import NO_COMMIT_TEXT
+    from allotment.adapters.git.repository import NO_COMMIT_TEXT, Repository
     from allotment.adapters.git.sandbox_repository import open_offline
-    from allotment.services.platform_settings import read_branch
+    from allotment.services.platform_settings import find_fetched_branch
     from allotment.services.pull_requests.change_plan import REMOTES_PREFIX
 
     # If the declaration of the platform is invalid, the branch may be the default. The plan reports the problem later.
-    branch = read_branch(FolderSource(root))
+    branch = find_fetched_branch(root, Repository(root))
     name, here = f"origin/{branch}", open_offline(root)
     bring = f"run `git fetch origin {branch}`, or `git push origin {branch}` if the branch has never been pushed"
     if here.git.url_of("origin") is None:

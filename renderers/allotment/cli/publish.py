@@ -27,6 +27,7 @@ from allotment.problems import OperationRefused, escape_unprintable, pluralize, 
 if TYPE_CHECKING:
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
+    from allotment.services.platform_settings import DeclaredBranch
     from allotment.services.publish.publisher import ClusterCommit, PublishResult
     from allotment.services.publish.release import Release
 
@@ -85,7 +86,7 @@ def command(
 
     An invalid tenant keeps its published manifests, and the exit status is then 4; all other tenants are published. No push
     is forced: if another publish is faster, this one starts again, and the newer source wins. Without --to, the commit must
-    be in the branch spec.git.branch of origin.
+    be in the branch of declarations of origin: the branch that the default branch of origin names in spec.git.branch.
 
     \b
     Examples:
@@ -103,7 +104,8 @@ def command(
     root = find_repository(repo)
     source = CommitSource(root, ref)
     to, seen_at = resolve_branch_urls(source, "origin", url, status)
-    if url is None and (unmerged := _unmerged_reason(source)):
+    branch = _fetch_branch(root, source) if url is None else None
+    if branch is not None and (unmerged := _unmerged_reason(source, branch)):
         if not dry_run:
             raise OperationRefused(unmerged)
         click.echo(f"warning: allot publish will refuse this commit: {unmerged}", err=True)
@@ -118,7 +120,8 @@ def command(
             dry_run=dry_run,
             signing_key=signing_key,
             adopt=adopt,
-            check_precondition=partial(_check_plan, root, checksum, choose_day(source, as_of)) if checksum else None,
+            find_tip=partial(_fetch_tip, root, source),
+            check_precondition=partial(_check_preconditions, root, branch, checksum, choose_day(source, as_of)),
         )
         try:
             outcome = publisher.publish(ref)
@@ -138,24 +141,67 @@ def command(
         raise click.exceptions.Exit(EXIT_WITH_WARNINGS)
 
 
-def _unmerged_reason(source: CommitSource) -> str:
+def _fetch_branch(root: Path, source: CommitSource) -> DeclaredBranch:
+    """Return the branch of declarations at origin. Raises OperationRefused if there is no origin, or if it doesn't answer."""
+    from allotment.adapters.git.remote import Remote
+    from allotment.services.platform_settings import ORIGIN, fetch_declared_branch, read_branch
+
+    if source.repository.git.url_of(ORIGIN) is None:
+        raise OperationRefused(
+            "this repository has no remote named origin, so no commit counts as merged: add it, or name the repository to publish"
+            " to with --to"
+        )
+    return fetch_declared_branch(root, Remote(source.repository, ORIGIN), likely=read_branch(source))
+
+
+def _fetch_tip(root: Path, source: CommitSource) -> str | None:
+    """Return the newest commit of the branch of declarations at origin; None if there is no such commit.
+
+    If origin doesn't answer, return the newest commit of this branch in the local repository: with --to, a trial needs no
+    origin.
+    """
+    from allotment.adapters.git.remote import Remote
+    from allotment.services.platform_settings import read_branch
+
+    try:
+        return _fetch_branch(root, source).tip
+    except OperationRefused:
+        name = f"refs/heads/{read_branch(source)}"
+        return Remote(source.repository, str(root)).look(name).get(name)
+
+
+def _unmerged_reason(source: CommitSource, branch: DeclaredBranch) -> str:
     """Return the reason why a commit can't be published; empty if origin's branch of declarations contains it.
 
-    If the branch is unknown or the clone is shallow, the commit is not checked, and the result is empty. Publishing an
-    unmerged commit would block the next publish, because the next merged commit does not contain the unmerged commit.
+    If origin has no such branch or the clone is shallow, the commit is not checked here, and the result is empty: the
+    publisher refuses both, except for a first publish. Publishing an unmerged commit would block the next publish, because
+    the next merged commit does not contain the unmerged commit.
     """
-    from allotment.services.platform_settings import read_platform
-    from allotment.services.publish.publisher import fetch_newest_commit
-
-    platform = read_platform(source)
-    branch = platform.spec.git.branch if platform else None
-    tip = fetch_newest_commit(source.repository, branch, "origin") if branch else None
-    if tip is not None and not source.repository.is_shallow() and not source.repository.is_ancestor(source.commit, tip):
+    repository, tip = source.repository, branch.tip
+    if tip is not None and not repository.is_shallow() and not repository.is_ancestor(source.commit, tip):
         return (
-            f"{source.commit[:12]} isn't in the branch {branch} of origin. Publishing it would block later merges to this branch:"
-            " merge it first, or name another repository with --to"
+            f"{source.commit[:12]} isn't in the branch {branch.name} of origin. Publishing it would block later merges to this"
+            " branch: merge it first, or name another repository with --to"
         )
     return ""
+
+
+def _check_preconditions(
+    root: Path,
+    branch: DeclaredBranch | None,
+    checksum: str | None,
+    day: datetime.date,
+    published: str | None,
+    commit: str,
+) -> None:
+    """Raise OperationRefused if a commit was published of a branch that origin lacks now, or if the plan is another."""
+    if branch is not None and branch.tip is None and published is not None:
+        raise OperationRefused(
+            f"origin has no branch {branch.name}, of which {published[:12]} is published, so no commit counts as merged:"
+            f" push the branch again, or let the default branch of origin name another in spec.git.branch"
+        )
+    if checksum is not None:
+        _check_plan(root, checksum, day, published, commit)
 
 
 def _check_plan(root: Path, checksum: str, day: datetime.date, published: str | None, commit: str) -> None:

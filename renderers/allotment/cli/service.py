@@ -6,11 +6,13 @@ import gc
 import ipaddress
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+
+from allotment.problems import hide_secrets
 
 MIN_SECRET_LENGTH = 16
 
@@ -156,6 +158,11 @@ def stop_on_signals(*stops: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def _hide_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """Return an event of the log without the secrets that this process has read."""
+    return {name: hide_secrets(value) if isinstance(value, str) else value for name, value in event.items()}
+
+
 def create_logger() -> Any:
     """Return the log. It writes to standard output: text on a terminal, otherwise one JSON object per line."""
     import structlog
@@ -163,6 +170,7 @@ def create_logger() -> Any:
     renderer: Any = structlog.dev.ConsoleRenderer() if sys.stdout.isatty() else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
+            _hide_secrets,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             renderer,

@@ -75,7 +75,7 @@ def command(
 ) -> None:
     """Show the state of declared resources: of all, of a tenant, or of one instance, storage or snapshot in detail.
 
-    The command joins the merged declarations (the branch spec.git.branch of origin, or HEAD without that branch) with the
+    The command joins the merged declarations (the branch of declarations of origin, or HEAD without that branch) with the
     published manifests and the reports of the clusters. A resource that its cluster does not report is Merged (not published
     yet), Kept (an earlier version stays published, because its tenant is retained) or Published (not in its cluster yet).
     Removing means removed from Git and still published. WHY has the reason. An instance is Starting until it answers its

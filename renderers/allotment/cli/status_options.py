@@ -43,16 +43,14 @@ def clone_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def open_status_remote(repo: Path | None, url: str | None) -> tuple[Any, Any, list[tuple[str, str | None]]]:
-    """Return the repository, the remote of the status branches, and the declared clusters with their reporters' keys."""
-    from allotment.adapters.folder_source import FolderSource
-    from allotment.adapters.git.remote import Remote
-    from allotment.adapters.git.repository import Repository
-    from allotment.services.platform_settings import read_reporter_keys, resolve_branch_urls
+    """Return the repository, the remote of the status branches, and the merged clusters with their reporters' keys."""
+    from allotment.services.platform_settings import read_reporter_keys
+    from allotment.services.reporter.clone import Clone
 
-    root = find_repository(repo)
-    source, here = FolderSource(root), Repository(root)
-    remote = Remote(here, resolve_branch_urls(source, "origin", status=url).status, keep=True)
-    return here, remote, sorted(read_reporter_keys(source).items())
+    clone = Clone(find_repository(repo), url)
+    declared = clone.fetch_declared_commit()
+    remote = clone.remote(clone.resolve_urls(declared).status)
+    return clone.repository, remote, sorted(read_reporter_keys(declared.source).items())
 
 
 class State(click.ParamType[str]):

@@ -107,16 +107,16 @@ def command(
 
 
 def _list_uncommitted_files(root: Path, selected_paths: list[str]) -> list[str]:
-    """Return the declarations that differ from the merge base of HEAD and the branch `spec.git.branch` of origin.
+    """Return the declarations that differ from the merge base of HEAD and the branch of declarations at origin.
 
     If origin has no such branch, return the declarations that differ from HEAD. If `selected_paths` is not empty,
     leave out the files of tenants outside these paths.
     """
-    from allotment.adapters.folder_source import FolderSource
+    from allotment.adapters.git.repository import Repository
     from allotment.adapters.git.uncommitted import unmerged_files
-    from allotment.services.platform_settings import read_branch
+    from allotment.services.platform_settings import find_fetched_branch
 
-    names = unmerged_files(root, read_branch(FolderSource(root)))
+    names = unmerged_files(root, find_fetched_branch(root, Repository(root)))
     return [
         name
         for name in names

@@ -6,20 +6,28 @@ A source holds the declarations: it is a folder or a commit.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from allotment.adapters.declaration_source import Source
+from allotment.adapters.folder_source import FolderSource
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
 from allotment.declared.documents import read
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.declared.reading import read_folder
 from allotment.declared.values import BranchName
+from allotment.problems import OperationRefused
 from allotment.reports.links import Consoles
 
+ORIGIN = "origin"
 PLATFORM_FILE = "platform/platform.yaml"
+DEFAULT_BRANCH = "main"
 
 
 def read_platform(source: Source) -> Platform | None:
@@ -38,9 +46,44 @@ def read_branch(source: Source) -> str:
     """
     try:
         value = read(source.read(PLATFORM_FILE)).value
-        return str(TypeAdapter(BranchName).validate_python(value["spec"]["git"].get("branch", "main")))  # type: ignore[index]
+        branch = value["spec"]["git"].get("branch", DEFAULT_BRANCH)  # type: ignore[index]
+        return str(TypeAdapter(BranchName).validate_python(branch))
     except (OSError, KeyError, TypeError, AttributeError, ValidationError):
-        return "main"
+        return DEFAULT_BRANCH
+
+
+class DeclaredBranch(NamedTuple):
+    """The branch of the declarations that count as merged, and its newest commit; None if the remote lacks the branch."""
+
+    name: str
+    tip: str | None
+
+
+def fetch_declared_branch(root: Path, remote: Remote, likely: str = DEFAULT_BRANCH) -> DeclaredBranch:
+    """Return the branch that the default branch of a remote declares in spec.git.branch.
+
+    If the remote has no default branch, this is `main`. The work tree and HEAD have no say in the branch: they may hold
+    the files of a stranger, and the branch declares the trusted keys and the hosts that get tokens.
+    `likely` only saves a request if it is the branch. Raises OperationRefused if the remote doesn't answer.
+    """
+    tips = remote.fetch("HEAD", f"refs/heads/{likely}")
+    head = tips.get("HEAD")
+    branch = read_branch(CommitSource(root, head, remote.repository)) if head else DEFAULT_BRANCH
+    name = f"refs/heads/{branch}"
+    return DeclaredBranch(branch, (tips if branch == likely else remote.fetch(name)).get(name))
+
+
+def find_fetched_branch(root: Path, repository: Repository) -> str:
+    """Return the branch of the declarations, without a request to the remote.
+
+    This is the branch that the default branch of origin declares, as this clone last fetched it. A clone that doesn't
+    know the default branch takes the branch that the folder declares.
+    """
+    try:
+        source: Source = CommitSource(root, f"refs/remotes/{ORIGIN}/HEAD", repository)
+    except OperationRefused:  # this clone was not made with `git clone`
+        source = FolderSource(root)
+    return read_branch(source)
 
 
 def read_publisher_key(source: Source) -> str | None:

@@ -10,11 +10,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.support.faults import Answer, Request, api_of, fails, serving
+import yaml
+from tests.support.faults import Answer, Request, Server, api_of, fails, serving
+from tests.support.kubeconfig import kubeconfig_of
 
 from allotment.adapters.cluster import api as module
 from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable
-from allotment.problems import OperationRefused
+from allotment.problems import OperationRefused, escape_unprintable
 
 HOUR = datetime.timedelta(hours=1)
 
@@ -109,3 +111,40 @@ def test_a_kubeconfig_that_leads_nowhere_is_told(tmp_path: Path) -> None:
     (tmp_path / "kubeconfig").write_text("apiVersion: v1\nkind: Config\n")
     with pytest.raises(OperationRefused, match="leads to no API server"):
         ApiServer.from_kubeconfig(tmp_path / "kubeconfig", None)
+
+
+TOKEN = "kube-t0ken-of-ada"
+
+
+def write_kubeconfig(folder: Path, server: Server, user: dict[str, str]) -> Path:
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(kubeconfig_of(server) | {"users": [{"name": "ada", "user": user}]}))
+    return path
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \n\n"])
+def test_a_token_that_ends_with_a_newline_is_sent_without_it(tmp_path: Path, in_file: bool, end: str) -> None:
+    sent: list[str | None] = []
+
+    def answer(request: Request) -> None:
+        sent.append(request.headers["Authorization"])
+        request.whole(b"{}")
+
+    (tmp_path / "token").write_text(TOKEN + end)
+    with serving(otherwise=answer) as server:
+        user = {"tokenFile": str(tmp_path / "token")} if in_file else {"token": TOKEN + end}
+        api = ApiServer.from_kubeconfig(write_kubeconfig(tmp_path, server, user), None)
+        for _ in range(2):
+            assert api.read("/x", {}, "application/json", 5) == b"{}"
+    assert sent == [f"Bearer {TOKEN}"] * 2
+    assert TOKEN not in escape_unprintable(f"the server says {TOKEN}")
+
+
+def test_a_token_that_no_header_can_contain_is_refused(tmp_path: Path) -> None:
+    with (
+        serving(otherwise=fails(500)) as server,
+        pytest.raises(OperationRefused, match=r"has a character that a header can't have") as refused,
+    ):
+        ApiServer.from_kubeconfig(write_kubeconfig(tmp_path, server, {"token": f"{TOKEN}\nsecond"}), None)
+    assert TOKEN not in str(refused.value)

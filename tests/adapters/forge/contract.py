@@ -221,7 +221,7 @@ def a_closed_pull_request_of_a_branch_is_found(world: World, forge: Forge) -> No
     head = PullRequestHead("allot/other")
     world.push_branch("allot/other")
     opened = forge.create_pull_request(head, "main", "Stop solo-ada/webui", "")
-    world.close_pull(opened.number)
+    forge.close_pull_request(opened.number)
     second = forge.create_pull_request(head, "main", "Stop solo-ada/webui", "")
     assert [(pull.number, pull.is_open) for pull in forge.find_pull_requests(head)] == [
         (second.number, True),

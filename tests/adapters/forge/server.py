@@ -75,6 +75,9 @@ class World:
         self.hides_pushes = False  # as those of a private fork
         self.branches: dict[tuple[int, str], str] = {}  # the commits of branches, by the id of the fork and the name
         self.is_forked = self.declines_forks = False
+        self.has_rival = (
+            False  # another process opens a pull request of the same branch just before the next request does
+        )
         self.repositories: dict[int, Path] = {}  # bare repositories with the branches, by the id of the fork
         self.calls: list[str] = []
         self.faults: list[Fault] = []
@@ -120,10 +123,14 @@ class World:
 
     def _create_pull(self, fork: int, branch: str, base: str, title: str, body: str) -> Pull | None:
         head = self.find_head(fork, branch)
-        if head is None or any(
+        is_rival_first, self.has_rival = self.has_rival, False
+        if is_rival_first:
+            self._create_pull(fork, branch, base, title, body)
+        elif head is None or any(
             (pull.fork, pull.branch, pull.state) == (fork, branch, "open") for pull in self.pulls.values()
         ):
             return None
+        assert head is not None
         number = max(self.pulls, default=0) + 1
         self.open(number, head, BOT, base=base)
         pull = self.pulls[number]
@@ -313,6 +320,7 @@ class GitHubWorld(World):
             (f"POST {repo}/pulls", self._create),
             (f"POST {repo}/forks", self._fork),
             (f"GET {repo}/pulls/([0-9]+)", lambda _, __, number: self._one(number)),
+            (f"PATCH {repo}/pulls/([0-9]+)", self._change),
             (f"GET {repo}/pulls/([0-9]+)/reviews", self._reviews),
             (f"GET {repo}/activity", self._activity),
             (f"GET {repo}/issues/([0-9]+)/events", self._events),
@@ -402,6 +410,11 @@ class GitHubWorld(World):
             {"id": FORK, "owner": self._user(BOT), "clone_url": self.fork_url, "full_name": f"{BOT}/gpus"}, 202
         )
 
+    def _change(self, _: Any, body: dict[str, str], number: str) -> Answer:
+        assert body == {"state": "closed"}
+        self.close_pull(int(number))
+        return self._one(number)
+
     def _one(self, number: str) -> Answer:
         pull = self.pulls.get(int(number))
         return _done(self._json(pull)) if pull else Answer(404, {"message": "Not Found"})
@@ -484,6 +497,7 @@ class GitLabWorld(World):
             (f"POST /api/v4/projects/(acme%2Fgpus|{FORK})/merge_requests", self._create),
             ("GET /api/v4/projects/77/events", self._events),
             (f"GET {merge_request}", lambda _, __, number: self._one(number)),
+            (f"PUT {merge_request}", self._change),
             (f"GET {merge_request}/versions", self._versions),
             (f"GET {merge_request}/approvals", self._approvals),
             (f"GET {merge_request}/notes", self._notes),
@@ -576,6 +590,11 @@ class GitLabWorld(World):
         ]
         bulk = {"action_name": "pushed to", "push_data": {"ref": None, "ref_count": 5, "commit_to": None}}
         return self.paged("/api/v4/projects/77/events", query, [bulk, *items])
+
+    def _change(self, _: Any, body: dict[str, str], number: str) -> Answer:
+        assert body["state_event"] == "close"
+        self.close_pull(int(number))
+        return self._one(number)
 
     def _one(self, number: str) -> Answer:
         pull = self.pulls.get(int(number))

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from allotment.problems import OperationRefused, escape_unprintable
+from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors
 
 _MAX_CONFIG_BYTES = 4 << 20
 
@@ -31,6 +31,13 @@ def find_login(declared_url: str) -> ArgoCDLogin | None:
     The environment variables of the `argocd` command precede its configuration file: ARGOCD_SERVER, ARGOCD_AUTH_TOKEN and
     ARGOCD_CONFIG_DIR. Returns None without a login. Raises OperationRefused if the configuration file can't be read.
     """
+    login = _find_login(declared_url)
+    if login is not None:
+        hide_in_errors(login.token)
+    return login
+
+
+def _find_login(declared_url: str) -> ArgoCDLogin | None:
     token, server = os.environ.get("ARGOCD_AUTH_TOKEN", ""), os.environ.get("ARGOCD_SERVER", "")
     if token and server:  # without ARGOCD_SERVER, a hostile checkout could name the server that gets the token
         return ArgoCDLogin(f"https://{server}".rstrip("/"), token)

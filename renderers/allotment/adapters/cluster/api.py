@@ -18,7 +18,7 @@ import urllib3
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
-from allotment.problems import OperationRefused, escape_unprintable
+from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors
 
 if TYPE_CHECKING:
     import websocket
@@ -92,6 +92,7 @@ class ApiServer:
             except (ConfigException, OSError, KeyError, TypeError) as error:
                 where = "the usual kubeconfig" if kubeconfig is None else str(kubeconfig)
                 raise OperationRefused(f"{where} leads to no API server: {error}") from None
+            _strip_tokens(configuration)
             return configuration
 
         return ApiServer(load)
@@ -262,6 +263,30 @@ def read_body(answer: urllib3.BaseHTTPResponse, seconds: float, limit: int) -> b
 def error_text(error: Exception) -> str:
     """Return the text of _ERROR_TEXTS for an error that prevented a response, or else the name of the error's type."""
     return next((words for kind, words in _ERROR_TEXTS if isinstance(error, kind)), type(error).__name__)
+
+
+def _strip_tokens(configuration: client.Configuration) -> None:
+    """Remove white space around the token, now and whenever it is read again, and hide the token in messages.
+
+    A file that `echo` wrote ends with a newline, and kubectl strips it. Without this, the HTTP library would refuse the
+    header with an error that contains the token. Raises OperationRefused for a token that no header can contain.
+    """
+    read_again = configuration.refresh_api_key_hook
+
+    def strip(changed: client.Configuration) -> None:
+        if read_again is not None:
+            read_again(changed)
+        for name, value in changed.api_key.items():
+            changed.api_key[name] = str(value).strip()
+            token = changed.api_key[name].removeprefix("Bearer ").strip()
+            if not (token.isascii() and token.isprintable()):
+                raise OperationRefused(
+                    "the token for the API server has a character that a header can't have: write it again"
+                )
+            hide_in_errors(token)
+        vars(changed)["refresh_api_key_hook"] = strip  # the package sets its own when it reads a token again
+
+    strip(configuration)
 
 
 def _authorization_header(configuration: client.Configuration) -> dict[str, str]:

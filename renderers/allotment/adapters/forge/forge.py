@@ -146,6 +146,10 @@ class Forge(Protocol):
         """Open a pull request of a branch into `base`. Raises RequestDeclined, also if the branch has one already."""
         ...
 
+    def close_pull_request(self, number: int) -> None:
+        """Close a pull request without a merge."""
+        ...
+
     def find_pull_requests(self, head: PullRequestHead) -> Iterator[PullRequest]:
         """Yield the open, closed and merged pull requests of a branch, the newest first."""
         ...

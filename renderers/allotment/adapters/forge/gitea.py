@@ -82,6 +82,11 @@ class Gitea:
         with translate_request_errors():
             return _to_pull_request(self._request("POST", f"{self._repository}/pulls", fields))
 
+    def close_pull_request(self, number: int) -> None:
+        """Close a pull request."""
+        with translate_request_errors():
+            self._request("PATCH", f"{self._repository}/pulls/{number}", {"state": "closed"})
+
     def find_pull_requests(self, head: PullRequestHead) -> Iterator[PullRequest]:
         """Yield the pull requests of a branch, among the newest _MAX_SEARCHED pull requests.
 

@@ -114,6 +114,11 @@ class GitHub:
         with _translate_errors():
             return _to_pull_request(self._repository.create_pull(base, self._label(head), title=title, body=body))
 
+    def close_pull_request(self, number: int) -> None:
+        """Close a pull request."""
+        with _translate_errors():
+            self._repository.get_pull(number).edit(state="closed")
+
     def find_pull_requests(self, head: PullRequestHead) -> Iterator[PullRequest]:
         """Yield the pull requests of a branch."""
         with _translate_errors():

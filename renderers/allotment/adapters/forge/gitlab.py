@@ -93,6 +93,13 @@ class GitLab:
             number = source.mergerequests.create(fields).iid
             return _to_pull_request(self._project.mergerequests.get(number).attributes)
 
+    def close_pull_request(self, number: int) -> None:
+        """Close a merge request."""
+        with _translate_errors():
+            request = self._project.mergerequests.get(number, lazy=True)
+            request.state_event = "close"
+            request.save()
+
     def find_pull_requests(self, head: PullRequestHead) -> Iterator[PullRequest]:
         """Yield the merge requests of a branch."""
         with _translate_errors():

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
@@ -27,6 +28,10 @@ MAX_PREFETCH_BYTES = 256 << 10  # bytes of a file that is read before its caller
 _COMMITTER_TIME = re.compile(rb"^committer [^\0]*> ([0-9]{1,11}) [+-][0-9]{4}$")
 _PARENT_LINE = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})")
 _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
+
+
+class SignaturesUnavailable(OperationRefused):
+    """This machine can neither make nor check signatures, so nothing is known about the signature of a commit."""
 
 
 class Repository:
@@ -295,12 +300,8 @@ class Repository:
         with key.open("rb") as file:
             if file.read(8).startswith((b"ssh-", b"ecdsa-", b"sk-")):
                 raise OperationRefused(f"{key} is the public half of a key: name the private key")
-        done = subprocess.run(  # noqa: S603  # Git signs with this program too; no argument is from a stranger
-            ["ssh-keygen", "-y", "-P", "", "-f", str(key.resolve())],  # noqa: S607
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        _require_ssh_keygen()
+        done = _run_ssh_keygen("-y", "-P", "", "-f", str(key.resolve()))
         if done.returncode:
             raise OperationRefused(f"{key} is not a private SSH key without a passphrase: {done.stderr.strip()[-200:]}")
         settings = (("gpg", "format", "ssh"), ("user", "signingKey", str(key.resolve())), ("commit", "gpgSign", "true"))
@@ -311,14 +312,17 @@ class Repository:
         return done.stdout.strip()
 
     def is_signed_by(self, commit: str, key: str) -> bool:
-        """Return whether a commit has a valid signature by the owner of a public SSH key. Each commit is verified once."""
+        """Return whether a commit has a valid signature by the owner of a public SSH key. Each commit is verified once.
+
+        Raises SignaturesUnavailable.
+        """
         if (commit, key) not in self._signature_checks:
             signed = any(line.startswith(b"gpgsig") for line in self.trees.header(commit))
             self._signature_checks[commit, key] = signed and self._verify("verify_commit", commit, key)
         return self._signature_checks[commit, key]
 
     def is_tag_signed_by(self, tag: str, key: str) -> bool:
-        """Return whether a tag object has a valid signature by the owner of a public SSH key."""
+        """Return whether a tag object has a valid signature by the owner of a public SSH key. Raises SignaturesUnavailable."""
         (info,) = self.objects.info([tag]).values()
         return info.kind == "tag" and self._verify("verify_tag", tag, key)
 
@@ -329,7 +333,10 @@ class Repository:
             settings = [f"gpg.ssh.allowedSignersFile={signers.name}", "gpg.format=ssh", "gpg.minTrustLevel=fully"]
             # Git chooses the program by the signature. No key of another format is declared, so other programs must fail.
             settings += [f"gpg.{name}program=false" for name in ("", "openpgp.", "x509.")]
-            return self.git.run(command, object_id, settings=settings).exit_code == 0
+            if self.git.run(command, object_id, settings=settings).exit_code == 0:
+                return True
+        _require_ssh_keygen()  # otherwise, each good signature would count as missing
+        return False
 
     def has_commits(self) -> bool:
         """Return whether HEAD points at a commit. A new repository has no commit."""
@@ -377,3 +384,29 @@ def _is_utf8(text: str) -> bool:
     except UnicodeEncodeError:  # Python reads a byte that is not UTF-8 as a surrogate, which can't be encoded
         return False
     return True
+
+
+def _run_ssh_keygen(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the program with which Git makes and checks signatures. Raises SignaturesUnavailable if it can't be started."""
+    try:
+        return subprocess.run(  # noqa: S603  # no argument is from a stranger
+            ["ssh-keygen", *arguments],  # noqa: S607
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        raise SignaturesUnavailable(
+            f"signatures can't be checked: ssh-keygen can't be started ({error.strerror}): install the client of OpenSSH"
+        ) from None
+
+
+@lru_cache(1)
+def _require_ssh_keygen() -> None:
+    """Raise SignaturesUnavailable if ssh-keygen always fails, as for a user without a line in /etc/passwd."""
+    done = _run_ssh_keygen("-F", "host", "-f", os.devnull)  # searches an empty file: 1 if nothing is found
+    if done.returncode not in (0, 1):
+        raise SignaturesUnavailable(
+            f"signatures can't be checked: ssh-keygen fails with {escape_unprintable(done.stderr.strip())!r}: give this user a"
+            " line in /etc/passwd"
+        )

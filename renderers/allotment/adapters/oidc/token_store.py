@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from allotment.problems import OperationRefused, escape_unprintable
+from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors
 
 _FILE_MODE, _FOLDER_MODE = 0o600, 0o700
 _MAX_BYTES = 1 << 20
@@ -58,7 +58,10 @@ class TokenStore:
 
     def read(self, key: LoginKey) -> StoredTokens | None:
         """Return the stored tokens; None if there are none."""
-        return self._read_all().get(str(key))
+        tokens = self._read_all().get(str(key))
+        if tokens is not None:
+            hide_in_errors(tokens.id_token, tokens.refresh_token)
+        return tokens
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

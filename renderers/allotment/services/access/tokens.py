@@ -89,13 +89,13 @@ def read_token(cluster: Cluster) -> str:
     Raises OperationRefused if the person must log in with `allot login`, or if the cluster admits no programs.
     """
     key, store = _find_key(cluster), TokenStore.open_default()
-    tokens = store.read(key)
+    tokens = _read_stored(cluster, store, key)
     if tokens is not None and _is_valid(tokens):
         return tokens.id_token
     if tokens is None:
         raise OperationRefused(f"there is no login for cluster {cluster.name}: run `allot login {cluster.name}`")
     with store.lock():  # a refresh token is often for one use, so two processes must not use it at the same time
-        tokens = store.read(key)
+        tokens = _read_stored(cluster, store, key)
         if tokens is None or not _is_valid(tokens):
             tokens = _refresh(cluster, tokens)
             store.write(key, tokens)
@@ -125,6 +125,13 @@ def find_client_id(cluster: Cluster) -> str:
 
 def _find_key(cluster: Cluster) -> LoginKey:
     return LoginKey(cluster.spec.oidc.issuer, find_client_id(cluster), cluster.spec.domain)
+
+
+def _read_stored(cluster: Cluster, store: TokenStore, key: LoginKey) -> StoredTokens | None:
+    """Return the stored tokens; None if there are none, or if the declared token endpoint did not issue them."""
+    tokens, endpoints = store.read(key), cluster.spec.oidc.endpoints
+    is_elsewhere = tokens is not None and endpoints is not None and tokens.token_endpoint != endpoints.token
+    return None if is_elsewhere else tokens
 
 
 def _is_valid(tokens: StoredTokens) -> bool:

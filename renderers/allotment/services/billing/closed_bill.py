@@ -21,8 +21,7 @@ from allotment.services.billing.bill_reader import compute_bill
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.ledger_branch import LedgerBranch
 from allotment.services.billing.usage_reader import read_record_at
-from allotment.services.platform_settings import read_platform, read_reporter_keys
-from allotment.services.reporter.clone import ORIGIN
+from allotment.services.platform_settings import ORIGIN, read_platform, read_reporter_keys
 
 MAX_ADJUSTED_MONTHS = 12  # closed months for which adjustments are computed
 ReadRecord = Callable[[BillingSource, str | None, int], UsageRecord]

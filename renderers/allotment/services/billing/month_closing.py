@@ -16,8 +16,7 @@ from allotment.services.billing.billing_source import BillingSource, read_record
 from allotment.services.billing.closed_bill import compute_open_bill
 from allotment.services.billing.ledger_branch import LedgerBranch, push_closing, write_closing
 from allotment.services.billing.ledger_check import require_sound_ledger
-from allotment.services.platform_settings import read_platform
-from allotment.services.reporter.clone import ORIGIN
+from allotment.services.platform_settings import ORIGIN, read_platform
 
 
 class ClosingDraft(NamedTuple):
@@ -47,6 +46,8 @@ def draft_closing(source: BillingSource, ledger: LedgerBranch, month: str, now: 
     key = platform.spec.billing.public_key if platform else None
     bill, notes = compute_open_bill(source, ledger, month, None, read_record)
     refusals = list(_list_refusals(ledger, bill, now))
+    if not source.declared.branch:
+        refusals.insert(0, f"only merged declarations can be closed, and these are of {source.declared.label}")
     if platform is None:
         refusals.insert(
             0, f"platform/platform.yaml of {source.declared.label} can't be read: `allot validate` shows the reason"

@@ -20,8 +20,7 @@ from allotment.diff.cost_diff import CostChange
 from allotment.diff.month_forecast import MonthForecast
 from allotment.services.billing.usage_reader import read_fetched_record
 from allotment.services.check.catalog_check import check_catalog
-from allotment.services.platform_settings import list_cluster_names, read_reporter_keys, resolve_branch_urls
-from allotment.services.reporter.clone import ORIGIN
+from allotment.services.platform_settings import ORIGIN, list_cluster_names, read_reporter_keys, resolve_branch_urls
 
 _CLOCK_TOLERANCE = 86_400  # seconds that the clock of a cluster may be ahead
 

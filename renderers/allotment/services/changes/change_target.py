@@ -25,7 +25,7 @@ from allotment.services.changes.folder_comparison import FolderComparison
 from allotment.services.changes.operations import OperationFinder, OperationUse, RepeatedChange
 from allotment.services.check.check_options import OpenCache
 from allotment.services.check.repository_check import check_repository
-from allotment.services.platform_settings import read_branch
+from allotment.services.platform_settings import fetch_declared_branch
 from allotment.services.pull_requests.change_plan import plan_files
 
 ChooseDay = Callable[[Source], datetime.date]
@@ -155,7 +155,7 @@ class BranchTarget:
         self._root, self._choose_day, self._caches = root, choose_day, caches
         self.operation_id = operation_id
         self.repository, self.remote = remote.repository, remote
-        self.branch = self._read_target_branch()
+        self.branch = fetch_declared_branch(root, remote).name
         self.refresh()
 
     def refresh(self) -> None:
@@ -224,15 +224,6 @@ class BranchTarget:
                 )
             return use
         return self.finder.find_in_history(self.base.commit, paths, f"branch {self.branch}")
-
-    def _read_target_branch(self) -> str:
-        """Return the branch that the default branch of the remote declares; `main` if the remote has no default branch.
-
-        The folder has no say in the branch: the branch declares the host that gets the token of the forge, and the
-        folder may contain the files of a stranger.
-        """
-        head = self.remote.fetch("HEAD").get("HEAD")
-        return read_branch(CommitSource(self._root, head, self.repository)) if head else "main"
 
 
 def _finish(change_set: ChangeSet, before: dict[str, bytes | None], operation_id: str) -> ChangeSet:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allotment.adapters.folder_source import FolderSource
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused
-from allotment.services.platform_settings import read_branch
+from allotment.services.platform_settings import find_fetched_branch
 
 
 def read_merged_versions(root: Path, path: str) -> list[bytes | None]:
     """Return the content of a file at HEAD, and at `origin/BRANCH` if that branch was fetched. None: no such file."""
-    if not Repository(root).has_commits():
+    repository = Repository(root)
+    if not repository.has_commits():
         return []
-    versions = [_read(CommitSource(root, "HEAD"), path)]
+    versions = [_read(CommitSource(root, "HEAD", repository), path)]
     try:
-        fetched = CommitSource(root, f"refs/remotes/origin/{read_branch(FolderSource(root))}")
+        fetched = CommitSource(root, f"refs/remotes/origin/{find_fetched_branch(root, repository)}", repository)
     except OperationRefused:  # the branch was not fetched
         return versions
     return [*versions, _read(fetched, path)]

@@ -214,8 +214,19 @@ class Proposer:
                     raise
                 time.sleep(pause)
             else:
-                return Proposal(pushed, created)
+                return Proposal(pushed, self._find_oldest(head, created))
         raise ForgeError("the forge opened no pull request")
+
+    def _find_oldest(self, head: PullRequestHead, created: PullRequest) -> PullRequest:
+        """Return the oldest open pull request of a branch, and close the created one if it is younger.
+
+        A forge may accept two pull requests of a branch if two processes ask at the same moment.
+        """
+        others = [pull for pull in self.forge.find_pull_requests(head) if pull.is_open and pull.base == created.base]
+        oldest = min((created, *others), key=lambda pull: pull.number)
+        if oldest.number != created.number:
+            self.forge.close_pull_request(created.number)
+        return oldest
 
     def _describe(self, pushed: PushedBranch, change_set: ChangeSet) -> str:
         parent = self.target.repository.parents(pushed.commit)[0]

@@ -12,9 +12,10 @@ from allotment.declared.kinds.platform import Platform
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.portal.tenant_area import PullRequestEntry
 from allotment.problems import OperationRefused
+from allotment.services.platform_settings import ORIGIN
 from allotment.services.pull_requests.pending_resources import PendingChange, PendingReader
 from allotment.services.pull_requests.plan_comment import STATUS_CONTEXT
-from allotment.services.reporter.clone import ORIGIN, Clone, DeclaredCommit
+from allotment.services.reporter.clone import Clone, DeclaredCommit
 
 CHECK_SECONDS = 60.0  # between two reads, each of which makes several requests
 _VERDICTS = {"success": "can be merged", "failure": "can't be merged", "error": "can't be merged"}

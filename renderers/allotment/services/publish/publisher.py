@@ -20,7 +20,6 @@ from allotment.adapters.declaration_source import Source
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.commits import CommitMessage
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.repository import Repository
 from allotment.branches.rendered_branches import (
     SOURCE_REF,
     RenderedBranches,
@@ -115,8 +114,7 @@ class Publisher:
     - `root` is the folder of the declarations in the local repository, which fetches from `remote` and pushes to it.
     - `status` is the remote of the status branches; by default `remote`.
     - `find_remotes` returns the remotes that a source declares: one for the rendered and one for the status branches.
-    - `find_tip` returns the newest commit of the source branch, or None. By default, the publisher fetches this commit
-      from the declared branch of `origin`, or of the local repository if `origin` does not answer.
+    - `find_tip` returns the newest commit of the source branch, or None.
     - `check_precondition` receives the published source commit and the new source commit before each try. It raises
       OperationRefused to stop the publish.
     - `signing_key` signs the commits.
@@ -132,7 +130,7 @@ class Publisher:
         *,
         status: Remote | None = None,
         find_remotes: Callable[[Source], tuple[Remote, Remote]] | None = None,
-        find_tip: Callable[[], str | None] | None = None,
+        find_tip: Callable[[], str | None] = lambda: None,
         dry_run: bool = False,
         check_precondition: Precondition | None = None,
         signing_key: Path | None = None,
@@ -249,7 +247,7 @@ class Publisher:
         ):
             if self.repository.is_ancestor(recorded_source, new):
                 return remote_state
-            if self.repository.is_ancestor(new, recorded_source) and self._fetch_branch_tip(source) != new:
+            if self.repository.is_ancestor(new, recorded_source) and self._find_tip() != new:
                 return remote_state
         return remote_state._replace(source=remote_state.proven_sources[0])
 
@@ -273,7 +271,7 @@ class Publisher:
         newer = [commit for commit in published if not self.repository.is_ancestor(commit, new)]
         if not newer:
             return False
-        tip = self._fetch_branch_tip(source)
+        tip = self._find_tip()
         if tip != new and all(self.repository.is_ancestor(new, commit) for commit in newer):
             return True
         if tip not in (None, new) and all(self.repository.is_ancestor(commit, tip) for commit in newer):
@@ -313,20 +311,6 @@ class Publisher:
             check_published(
                 remote_state, list_cluster_names(CommitSource(self.root, remote_state.source, self.repository, source))
             )
-
-    def _fetch_branch_tip(self, source: CommitSource) -> str | None:
-        """Return the newest commit of the source branch at `origin`; None if there is no such commit.
-
-        If `origin` does not answer, return the newest commit of this branch in the local repository.
-        """
-        if self._find_tip is not None:
-            return self._find_tip()
-        platform = read_platform(source)
-        return (
-            fetch_newest_commit(self.repository, platform.spec.git.branch, "origin", str(self.root))
-            if platform
-            else None
-        )
 
     def _check_brake(
         self, remote_state: RenderedBranches, assembly: Release, window: Callable[[], brake.BrakeWindow]
@@ -449,18 +433,6 @@ def _garbage_collection_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def fetch_newest_commit(repository: Repository, branch: str, *urls: str) -> str | None:
-    """Return the newest commit of a branch at the first URL that answers.
-
-    Returns None if no URL answers, or if the branch does not exist at the first URL that answers.
-    """
-    name = f"refs/heads/{branch}"
-    for url in urls:
-        with contextlib.suppress(OperationRefused):  # the remote does not exist or does not answer, so try the next URL
-            return Remote(repository, url).fetch(name).get(name)
-    return None
 
 
 def _list_brake_items(files: Mapping[str, Iterable[str]]) -> brake.BrakeItems:

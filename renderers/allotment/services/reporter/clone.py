@@ -12,21 +12,33 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.uncommitted import count_differing_files
 from allotment.declared.layout import ROOTS
 from allotment.problems import OperationRefused
-from allotment.services.platform_settings import BranchUrls, read_branch, read_platform, resolve_branch_urls
+from allotment.services.platform_settings import (
+    ORIGIN,
+    BranchUrls,
+    fetch_declared_branch,
+    read_branch,
+    read_platform,
+    resolve_branch_urls,
+)
 
-ORIGIN = "origin"
 MAX_SEARCHED = 100  # commits that are searched for a readable Platform declaration
 
 
 class DeclaredCommit(NamedTuple):
-    """The commit that the declarations are read from: the tip of `branch` at origin, or HEAD if `branch` is empty."""
+    """The commit that the declarations are read from: the tip of `branch` at origin, or HEAD if `branch` is empty.
+
+    `missing_branch` is the branch that origin should have and lacks.
+    """
 
     source: CommitSource
     branch: str = ""
+    missing_branch: str = ""
 
     @property
     def label(self) -> str:
         """The commit's description for people."""
+        if self.missing_branch:
+            return f"HEAD ({ORIGIN} has no branch {self.missing_branch})"
         return f"{self.branch} of {ORIGIN}" if self.branch else "HEAD"
 
 
@@ -60,7 +72,7 @@ class Clone:
         return self.repository.git.url_of(ORIGIN) is not None
 
     def fetch_declared_commit(self) -> DeclaredCommit:
-        """Return the newest commit of the declared branch (spec.git.branch) at origin.
+        """Return the newest commit of the branch of declarations at origin, which origin's default branch declares.
 
         Returns HEAD if the clone has no origin, or if origin lacks the branch. Raises OperationRefused if origin
         doesn't answer.
@@ -68,12 +80,10 @@ class Clone:
         here = CommitSource(self.root, "HEAD", self.repository)
         if not self.has_origin:
             return DeclaredCommit(here)
-        branch = read_branch(here)
-        name = f"refs/heads/{branch}"
-        tip = self.remote(ORIGIN).fetch(name).get(name)
-        if tip is None:
-            return DeclaredCommit(here)
-        return DeclaredCommit(self._open_source(tip, here), branch)
+        branch = fetch_declared_branch(self.root, self.remote(ORIGIN), likely=read_branch(here))
+        if branch.tip is None:
+            return DeclaredCommit(here, missing_branch=branch.name)
+        return DeclaredCommit(self._open_source(branch.tip, here), branch.name)
 
     def _open_source(self, tip: str, similar: CommitSource | None = None) -> CommitSource:
         """Return a commit. Its listing is computed from that of the last commit, or of a similar commit."""

@@ -25,9 +25,9 @@ from allotment.observed.edits import ManualEdit
 from allotment.observed.objects import LiveObject
 from allotment.observed.status import ApplicationStatus, TenantStatus
 from allotment.problems import OperationRefused
-from allotment.services.platform_settings import read_publisher_key
+from allotment.services.platform_settings import ORIGIN, read_publisher_key
 from allotment.services.reporter import edit_detection
-from allotment.services.reporter.clone import ORIGIN, Clone
+from allotment.services.reporter.clone import Clone
 from allotment.services.reporter.published_objects import PublishedBranch
 
 PREFETCHED_TENANTS = 50  # the published files of so many tenants are read with one request

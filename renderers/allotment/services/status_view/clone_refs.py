@@ -8,8 +8,8 @@ from allotment.branches.rendered_branches import SOURCE_REF, published_ref
 from allotment.branches.retention_ref import RETAINED
 from allotment.branches.status_branches import reported_ref
 from allotment.manifests.names import rendered_branch, status_branch
-from allotment.services.platform_settings import read_reporter_keys
-from allotment.services.reporter.clone import ORIGIN, Clone
+from allotment.services.platform_settings import ORIGIN, read_reporter_keys
+from allotment.services.reporter.clone import Clone
 
 
 class CloneRefs:

@@ -48,10 +48,13 @@ def collect_repository_facts(root: Path, repository_check: RepositoryCheck, chec
 
 def describe_branches(view: StatusView, state: PublishState, unpublished: int, now: datetime.datetime) -> BranchState:
     """Return the state of the branches at a time. `unpublished` is the number of merged changes that aren't published."""
-    published = view.published_release
+    published, missing = view.published_release, view.declared_commit.missing_branch
+    error = "" if published.source or published.never_published else published.trouble
+    if missing and published.source:
+        error = f"origin has no branch {missing}, so no commit counts as merged: push the branch again"
     return BranchState(
-        unpublished=unpublished if published.source else 0,
-        status_error="" if published.source or published.never_published else published.trouble,
+        unpublished=unpublished if published.source and not missing else 0,
+        status_error=error,
         lag=format_headline(state, view.declared_commit.branch or "HEAD") if published.source else "",
         stopped=state.message if published.source and (state.stopped or state.reason == "unknown") else "",
         retained=tuple(tenant for _, tenant in sorted(state.retained_tenants.items())),

@@ -26,8 +26,8 @@ from allotment.observed.rollout import BlobVersions, Resource, ResourceRef, Roll
 from allotment.observed.status import Instance, TenantStatus, Transition
 from allotment.problems import OperationRefused
 from allotment.reports.links import Consoles
-from allotment.services.platform_settings import read_consoles, read_publisher_key
-from allotment.services.reporter.clone import ORIGIN, Clone
+from allotment.services.platform_settings import ORIGIN, read_consoles, read_publisher_key
+from allotment.services.reporter.clone import Clone
 from allotment.services.reporter.declared_resources import (
     DeclaredResource,
     find_cluster,

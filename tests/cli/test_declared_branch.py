@@ -1,0 +1,85 @@
+"""The default branch of origin says which branch counts as merged; a checked-out branch that names itself decides nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.conftest import Allot, edit
+from tests.support.doctor_output import lines
+from tests.support.published import Place, git
+from tests.support.unmerged_branch import AUTHOR, PLATFORM, check_out_branch
+
+from allotment.adapters import forge
+from allotment.problems import OperationRefused
+
+WEBUI = "tenants/solo-ada/instances/webui.yaml"
+
+
+@pytest.mark.parametrize("pushed", [True, False])
+def test_publish_refuses_it(published: Place, pushed: bool) -> None:
+    before, commit = published.refs(), check_out_branch(published, pushed=pushed)
+    result = published.publish()
+    assert (result.code, result.out) == (2, "")
+    assert f"{commit[:12]} isn't in the branch main of origin" in result.err
+    assert {name: tip for name, tip in published.refs().items() if name != "refs/heads/mine"} == before
+    assert "allot publish will refuse this commit" in published.publish("--dry-run").err
+
+
+def test_a_default_branch_names_another_branch(published: Place) -> None:
+    edit(published.root, PLATFORM, "branch: main", "branch: live")
+    commit = published.merge()
+    git(published.root, "push", "-q", "origin", "main:live")
+    assert published.publish().code == 0
+    assert published.refs()["refs/allotment/source"] == commit
+
+
+def test_publish_needs_an_origin_or_a_named_repository(published: Place, tmp_path: Path) -> None:
+    git(published.root, "remote", "remove", "origin")
+    result = published.publish()
+    assert result.code == 2
+    assert "this repository has no remote named origin, so no commit counts as merged" in result.err
+    assert published.publish("--to", published.remote).code == 0
+
+
+def test_without_the_branch_nothing_is_published_again(published: Place, allot: Allot) -> None:
+    edit(published.root, WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
+    git(published.root, *AUTHOR, "commit", "-q", "-a", "-m", "Mine")
+    before = published.refs()
+    git(published.remote, "update-ref", "-d", "refs/heads/main")
+    result = published.publish()
+    assert result.code == 2
+    assert "origin has no branch main, of which " in result.err
+    assert published.refs() == before
+    status = allot("status", "--repo", published.root)
+    assert status.err.startswith("declared: HEAD (origin has no branch main) at ")
+    error = "error rendered branches: origin has no branch main, so no commit counts as merged: push the branch again"
+    assert any(line.startswith(error) for line in lines(allot, published.root))
+
+
+def test_status_and_plan_count_what_is_merged(published: Place, allot: Allot) -> None:
+    git(published.root, "remote", "set-head", "origin", "main")
+    main = git(published.root, "rev-parse", "main")
+    check_out_branch(published, (WEBUI, "spec:\n", "spec:\n  state: Stopped\n"))
+    assert allot("status", "--repo", published.root).err.startswith(f"declared: main of origin at {main[:12]}, ")
+    plan = allot("plan", "--repo", published.root)
+    assert "instance webui" in plan.out
+    assert "spec.git" in allot("plan", "--repo", published.root, "--diffs").out + plan.out
+
+
+@pytest.mark.parametrize("words", [("instance", "list"), ("storage", "list"), ("portal", "build", "--out", "{out}")])
+def test_the_token_goes_to_the_merged_forge(
+    published: Place, allot: Allot, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_out_branch(published, (PLATFORM, "https://github.com/northlight-example", "https://elsewhere.example/eve"))
+    urls = []
+
+    def connect(kind: str, url: str, *_: object) -> None:
+        urls.append(url)
+        raise OperationRefused("not in this test")
+
+    monkeypatch.setenv("ALLOT_FORGE_TOKEN", "t0ken")
+    monkeypatch.setattr(forge, "connect", connect)
+    arguments = [word.format(out=tmp_path / "site") for word in words]
+    allot(*arguments, "--pending", "--repo", published.root)
+    assert urls == ["https://github.com/northlight-example/gpus"]
