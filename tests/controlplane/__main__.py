@@ -28,6 +28,7 @@ def build() -> None:
         gitea_pages.build()
     crates.build()
     crds.build()
+    programs.build(programs.REFERENCES)
     if why := node.why_not():
         click.echo(f"A node that runs containers: skipped, {why}")
     else:

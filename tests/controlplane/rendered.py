@@ -32,12 +32,13 @@ PROTECTING_KINDS = (
     (ADMISSION, "ValidatingAdmissionPolicyBinding"),
     (ADMISSION, "ValidatingAdmissionPolicy"),
 )
+GATEWAY_CLASS = ("gateway.networking.k8s.io/v1", "GatewayClass")
 LABELLED_KINDS = (
     ("v1", "ConfigMap"),  # markers in Argo CD's namespace, of folders that the next repository may not have
     ("karpenter.sh/v1", "NodePool"),
     ("karpenter.sh/v1alpha1", "NodeOverlay"),
     ("karpenter.k8s.aws/v1", "EC2NodeClass"),
-    ("gateway.networking.k8s.io/v1", "GatewayClass"),
+    GATEWAY_CLASS,
     ("v1", "Namespace"),
     ("scheduling.k8s.io/v1", "PriorityClass"),
     ("resource.k8s.io/v1", "DeviceClass"),
@@ -78,6 +79,7 @@ def clear(*clients: Client) -> None:
         _delete(client)
     for client in clients:
         eventually(partial(_no_namespaces, client), "tenants' namespaces to be gone", 900)
+        eventually(partial(_nothing_labelled, client), "objects outside namespaces to be gone", 120)
         for volume in client.list("v1", "PersistentVolume"):
             if volume["status"].get("phase") == "Released":
                 client.delete("v1", "PersistentVolume", volume["metadata"]["name"])
@@ -97,6 +99,23 @@ def _delete(client: Client) -> None:
     for api_version, kind in LABELLED_KINDS:
         for live_object in client.metadata(api_version, kind, labels=OURS):
             eventually(partial(_deleted, client, live_object), f"{kind} to be deleted")
+
+
+def _nothing_labelled(client: Client) -> bool:
+    """Return True once no object of LABELLED_KINDS is left. Raises AssertionError that names those left.
+
+    Envoy Gateway puts a finalizer on its GatewayClass, and may have ended before it could remove it.
+    """
+    for gateway_class in client.metadata(*GATEWAY_CLASS, labels=OURS):
+        if gateway_class["metadata"].get("finalizers"):
+            client.patch(*GATEWAY_CLASS, gateway_class["metadata"]["name"], {"metadata": {"finalizers": None}})
+    remaining_objects = [
+        f"{kind} {live_object['metadata']['name']}"
+        for api_version, kind in LABELLED_KINDS
+        for live_object in client.metadata(api_version, kind, labels=OURS)
+    ]
+    assert not remaining_objects, remaining_objects
+    return True
 
 
 def _no_namespaces(client: Client) -> bool:

@@ -22,7 +22,7 @@ SCENARIOS: Mapping[str, str] = {
     "abuse": "tests/e2e/test_abuse.py",
     "faults": "tests/e2e/test_faults.py",
     "nightmare": "tests/e2e/node/cloud/test_nightmare.py",
-    "rollout": "tests/e2e/test_rollout.py",
+    "rollout": "tests/e2e/reported/test_rollout.py",
 }
 WATCHED = tuple(
     f"renderers/allotment/{folder}" for folder in ("isolation", "lifecycle", "manifests", "services/publish")

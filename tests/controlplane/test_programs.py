@@ -151,6 +151,6 @@ def test_the_only_go_code_of_ours_calls_a_library_and_every_sum_is_committed() -
         check=True,
     ).stdout.split()
     assert [path for path in tracked if path.endswith(".go")] == ["cyclonus/main.go"]
-    for tool in [*programs.TOOLS, *programs.NODE, *programs.PEERS]:
+    for tool in [*programs.TOOLS, *programs.NODE, *programs.REFERENCES, *programs.PEERS]:
         pins = programs.folder(tool).name
         assert {f"{pins}/go.mod", f"{pins}/go.sum"} <= set(tracked)

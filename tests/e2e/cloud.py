@@ -109,20 +109,13 @@ class Cloud:
         self.all_synced(600)
 
     def end(self) -> None:
-        """End the publisher, remove the repository, and clear the clusters: the next module brings its own.
-
-        The repository goes first, so that the next module can create it even if a cluster can't be cleared.
-        """
+        """End the publisher, and remove the repository and what Argo CD knows of it: the next cloud brings its own."""
         if hasattr(self, "running"):
             self.running.process.kill()
             self.running.process.wait()
-        hub = self.argocd.cluster.client
-        try:
-            self.gitea.delete(REPOSITORY)
-            rendered.clear(*(test_cluster.client for test_cluster in self.clusters.values()))
-        finally:
-            for name in ("repository-cloud", "cluster-us-1"):
-                hub.delete("v1", "Secret", name, NAMESPACE)
+        self.gitea.delete(REPOSITORY)
+        for name in ("repository-cloud", "cluster-us-1"):
+            self.argocd.cluster.client.delete("v1", "Secret", name, NAMESPACE)
 
     def _repository_secret(self) -> Object:
         """How Argo CD reaches the repository: Gitea's certificate is its own."""
@@ -267,16 +260,17 @@ class Cloud:
     def changes_synced(self, seconds: float = 300) -> dict[str, Object]:
         """Wait until the Applications that changed since the last wait are synced, and the clusters have each object of what is
         published and no other of ours; return the Applications. A wait for all of them takes several times as long."""
-        return self._wait_until_synced(self.changed_applications(), seconds)
+        return self.wait_until_synced(self.changed_applications(), seconds)
 
     def all_synced(self, seconds: float = 300) -> dict[str, Object]:
         """Wait until every Application has looked at what is published now, nothing differs, and the clusters have each object
         of it and no other of ours; return the Applications."""
-        return self._wait_until_synced(self.declared_applications(), seconds)
+        return self.wait_until_synced(self.declared_applications(), seconds)
 
-    def _wait_until_synced(self, wanted: set[str], seconds: float) -> dict[str, Object]:
-        """Wait until some Applications are synced. They are asked to look: each by itself takes most of a minute. What syncs is
-        left in peace: looks beside it only slow it."""
+    def wait_until_synced(self, wanted: set[str], seconds: float = 300) -> dict[str, Object]:
+        """Wait until Applications have looked at what is published now, nothing differs, and the clusters have each object of
+        it and no other of ours; return all Applications. They are asked to look: each by itself takes most of a minute. What
+        syncs is left in peace: looks beside it only slow it."""
         since, refs = datetime.datetime.now(datetime.UTC), self.published()
         requested_at: dict[str, datetime.datetime] = {}
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,7 @@ Render = Callable[[Path, str], Path]
 FOLDER = Path(__file__).parent
 # Where two groups run at a time, what takes longest begins, so that neither is left alone with it in the end; a cloud comes
 # after what clears the cluster that it is in.
-LONGEST = "node reported cloud publish faults abuse rollout sample files stock comment watching forge".split()
+LONGEST = "reported node cloud faults abuse sample files stock comment watching forge".split()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -70,12 +70,15 @@ def empty_cluster(cluster: Cluster) -> Iterator[Cluster]:
 
 
 @contextmanager
-def emptied(cluster: Cluster) -> Iterator[None]:
-    """Let a cluster have nothing of Allotment's in it, before and after the block."""
-    rendered.clear(cluster.client)
+def emptied(cluster: Cluster, *others: Cluster) -> Iterator[None]:
+    """Let clusters have nothing of Allotment's in them, before and after the block."""
+    clients = [each.client for each in (cluster, *others)]
+    rendered.clear(*clients)
     eventually(lambda: counts_custom_kinds(cluster.client), "the quota controller to count custom kinds", 120, pause=1)
-    yield
-    rendered.clear(cluster.client)
+    try:
+        yield
+    finally:
+        rendered.clear(*clients)
 
 
 def counts_custom_kinds(client: Client) -> bool:
@@ -121,13 +124,15 @@ def a_cloud(
     declared: Mapping[str, str] = {},
 ) -> Iterator[Cloud]:
     """Return a cloud that begins with the sample, after these edits, without some paths and with what else is declared, and
-    is cleared away in the end; `more` are options of `allot run`."""
-    with pytest.MonkeyPatch.context() as patch:
+    is cleared away in the end. Its publisher reports eu-1 as quickly as it changes; `more` are other options of `allot run`."""
+    kubeconfig = str(clusters["eu-1"].kubeconfig)
+    options = ("--report", "eu-1", "--kubeconfig", kubeconfig, "--report-interval", "1", *more)
+    with pytest.MonkeyPatch.context() as patch, emptied(*clusters.values()):
         patch.setenv("GIT_SSL_CAINFO", str(gitea.authority))
+        patch.setenv("REQUESTS_CA_BUNDLE", str(gitea.authority))
         patch.setenv("GIT_COMMITTER_NAME", "allotment")
         patch.setenv("GIT_COMMITTER_EMAIL", "allotment@northlight.example")
-        rendered.clear(*(test_cluster.client for test_cluster in clusters.values()))
-        new_cloud = Cloud(clusters, argocd, gitea, folder, *more)
+        new_cloud = Cloud(clusters, argocd, gitea, folder, *options)
         try:
             new_cloud.begin(edits, left_out, declared)
             yield new_cloud
@@ -136,15 +141,16 @@ def a_cloud(
             new_cloud.end()
 
 
-@pytest.fixture(scope="module")
-def cloud(
-    empty_cluster: Cluster,
+@pytest.fixture(scope="session")
+def start_cloud(
+    cluster: Cluster,
     growing_cluster: Cluster,
     argocd: ArgoCD,
     gitea: Gitea,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Cloud]:
-    """Return a cloud in which all of the sample is published."""
-    clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
-    with a_cloud(clusters, argocd, gitea, tmp_path_factory.mktemp("cloud")) as shared_cloud:
-        yield shared_cloud
+) -> Callable[..., AbstractContextManager[Cloud]]:
+    """Return what starts a cloud of the clusters eu-1 and us-1, with the arguments of `a_cloud` that follow its folder."""
+    clusters = {"eu-1": cluster, "us-1": growing_cluster}
+    return lambda *more, **declared: a_cloud(
+        clusters, argocd, gitea, tmp_path_factory.mktemp("cloud"), *more, **declared
+    )

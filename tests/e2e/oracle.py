@@ -218,7 +218,7 @@ def troubled(cloud: Cloud, expected: Mapping[str, str]) -> list[str]:
 def check(cloud: Cloud, *, every_kind: bool = True) -> None:
     """Compare branches and clusters, and look for misused volumes, oversold units and unwell Applications. Raises NotStarted
     where one of them remains."""
-    same(cloud, 240, every_kind=every_kind)
+    same(cloud, 90, every_kind=every_kind)
 
     def all_is_well() -> bool:
         wrong = troubled(cloud, cloud.expected)

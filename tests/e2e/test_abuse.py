@@ -5,20 +5,16 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from random import Random
 
 import pytest
 
-from tests.controlplane.argocd import ArgoCD
-from tests.controlplane.cluster import Cluster
-from tests.controlplane.gitea import Gitea
 from tests.e2e import abuse, forgeries, oracle
 from tests.e2e.abuse import MANY, STOPPED, WITNESS, Attack
 from tests.e2e.cloud import Cloud
-from tests.e2e.conftest import a_cloud
 from tests.support.cloud_objects import deployment
 from tests.support.cloud_status import BRANCH, OURS, instance
 from tests.support.published import INSTANCE, git
@@ -57,20 +53,9 @@ ATTACKS: dict[str, Attack] = {
 
 
 @pytest.fixture(scope="module")
-def cloud(
-    empty_cluster: Cluster,
-    growing_cluster: Cluster,
-    argocd: ArgoCD,
-    gitea: Gitea,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Cloud]:
-    """Return a cloud that reports eu-1, with many stopped instances of a tenant and an instance of the witness."""
-    clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
-    options = ("--report", "eu-1", "--kubeconfig", str(empty_cluster.kubeconfig), "--report-interval", "1")
-    declared = {**MANY, PATH: INSTANCE.format(name="witness", labels="")}
-    with a_cloud(
-        clusters, argocd, gitea, tmp_path_factory.mktemp("cloud"), *options, declared=declared
-    ) as shared_cloud:
+def cloud(start_cloud: Callable[..., AbstractContextManager[Cloud]]) -> Iterator[Cloud]:
+    """Return a cloud with many stopped instances of a tenant and an instance of the witness."""
+    with start_cloud(declared={**MANY, PATH: INSTANCE.format(name="witness", labels="")}) as shared_cloud:
         git(shared_cloud.root, "remote", "add", "origin", shared_cloud.url)
         yield shared_cloud
 

@@ -29,7 +29,7 @@ ADD_ON = """apiVersion: allotment.dev/v1alpha1
 kind: AddOn
 metadata: {{name: {name}}}
 spec:
-  manifests: {{repoURL: "{url}", path: {path}, revision: {commit}}}
+  manifests: {{repoURL: "{url}", path: {path}, revision: "{commit}"}}
   namespace: {name}-system
   clusters: [eu-1]
   wave: {wave}

@@ -20,6 +20,7 @@ from tests.conftest import PROJECT
 from tests.controlplane import programs
 from tests.controlplane.client import Client, Object, refusal
 from tests.controlplane.cluster import Cluster
+from tests.controlplane.fixtures import needs
 
 pytestmark = pytest.mark.e2e
 ADD_ONS = PROJECT / "platform/add-ons"
@@ -98,9 +99,9 @@ def place_chart(name: str, folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def charts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Return the charts, each in a folder of its own."""
+    needs("helm")
     folder = tmp_path_factory.mktemp("charts")
     try:
-        programs.build(["helm"])
         return {name: place_chart(name, folder) for name in CHARTS}
     except programs.NotBuilt as why:
         pytest.skip(str(why))

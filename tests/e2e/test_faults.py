@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -17,13 +17,10 @@ import pytest
 
 from allotment.manifests import argo_folders, names
 from tests.controlplane import processes, rendered
-from tests.controlplane.argocd import ARGO, NAMESPACE, ArgoCD
+from tests.controlplane.argocd import ARGO, NAMESPACE
 from tests.controlplane.client import Client, Object
-from tests.controlplane.cluster import Cluster
-from tests.controlplane.gitea import Gitea
 from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
-from tests.e2e.conftest import a_cloud
 from tests.support.cloud_objects import missing
 from tests.support.cloud_recovery import brought_back
 from tests.support.cloud_status import MOUNT, instance, status, storage, until
@@ -40,33 +37,18 @@ ADMISSION = "admissionregistration.k8s.io/v1"
 
 @pytest.fixture(scope="module")
 def cloud(
-    empty_cluster: Cluster,
-    growing_cluster: Cluster,
-    argocd: ArgoCD,
-    gitea: Gitea,
-    tmp_path_factory: pytest.TempPathFactory,
+    start_cloud: Callable[..., AbstractContextManager[Cloud]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cloud]:
     """Return a cloud that reports both clusters; what is marked for deletion may go after ten seconds."""
-    folder = tmp_path_factory.mktemp("cloud")
-    options = ("--report", "eu-1", "--kubeconfig", str(empty_cluster.kubeconfig), "--report-interval", "1")
-    clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
     edits = (
         ("platform/platform.yaml", "  images:\n", "  deletion:\n    after: 10s\n  images:\n"),
         ("platform/platform.yaml", "maxDeletedPercent: 30", "maxDeletedPercent: 100"),
     )
-    with a_cloud(clusters, argocd, gitea, folder, *options, edits=edits) as shared_cloud:
-        words = [
-            "report",
-            "--cluster",
-            "us-1",
-            "--to",
-            shared_cloud.url,
-            "--data",
-            str(folder / "us-1"),
-            "--interval",
-            "1",
-        ]
-        words += ["--kubeconfig", str(growing_cluster.kubeconfig), "--argocd-kubeconfig", str(empty_cluster.kubeconfig)]
+    with start_cloud(edits=edits) as shared_cloud:
+        folder, clusters = tmp_path_factory.mktemp("reporter"), shared_cloud.clusters
+        words = ["report", "--cluster", "us-1", "--to", shared_cloud.url, "--data", str(folder / "us-1")]
+        words += ["--interval", "1", "--kubeconfig", str(clusters["us-1"].kubeconfig)]
+        words += ["--argocd-kubeconfig", str(clusters["eu-1"].kubeconfig)]
         with (folder / "us-1.log").open("wb") as log_file:
             reporter = subprocess.Popen(
                 [sys.executable, "-m", "allotment", *words], stdout=log_file, stderr=subprocess.STDOUT

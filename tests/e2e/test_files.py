@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -39,6 +40,7 @@ pytestmark = pytest.mark.e2e
 GIBI = 1024**3
 JOB = "mine--prepare-0123456789-1"
 NEXT = "mine--prepare-0123456789-2"
+COPIED = 5_000  # files: the copies that are killed take some seconds each
 ACCESSOR_MEMORY = 256 * 1024**2  # bytes, of the accessor's container
 
 
@@ -69,6 +71,14 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a volume with a hundred thousand files, most of them in one folder."""
     root = tmp_path_factory.mktemp("many")
     volumes.many(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def tree_to_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a volume with COPIED files, most of them in one folder."""
+    root = tmp_path_factory.mktemp("tree")
+    volumes.many(root, COPIED)
     return root
 
 
@@ -154,26 +164,32 @@ def test_an_upload_leaves_the_volume_by_no_link_and_no_path(tmp_path: Path) -> N
     assert os.listdir(tmp_path) == ["root"]
 
 
-def test_a_shared_copy_of_a_hundred_thousand_files_is_killed_again_and_again_and_ends_whole(
-    programs: Path, many: Path, tmp_path: Path
+def kill_again_and_again(command: list[str], target: Path, seed: int) -> None:
+    """Run a copy of COPIED files five times, and kill it each time that some more files are on the volume `target`."""
+    for count in sorted(random.Random(seed).sample(range(COPIED - 1000), 5)):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        eventually(partial(has_files, target, count), f"{count} files to be there", pause=0.05)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not volume.is_complete(str(target), JOB)
+
+
+def has_files(folder: Path, count: int) -> bool:
+    return sum(len(names) for _, _, names in os.walk(folder)) >= count
+
+
+def test_a_shared_copy_is_killed_again_and_again_and_ends_whole(
+    programs: Path, tree_to_copy: Path, tmp_path: Path
 ) -> None:
     port, target = next(free_ports()), tmp_path / "target"
     target.mkdir()
     command = run(programs, "copy_shared", f"--volume={target}", f"--job={JOB}", f"--source=http://127.0.0.1:{port}/")
-    rolls = random.Random(8)
-    with served(many, port):
-        for _ in range(5):
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            time.sleep(rolls.uniform(0.3, 3))
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            assert not volume.is_complete(str(target), JOB)
+    with served(tree_to_copy, port):
+        kill_again_and_again(command, target, seed=8)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, f"{MANY} files copied\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, f"{COPIED} files copied\n"), done.stderr
     assert volume.is_complete(str(target), JOB)
-    assert sum(1 for path in (target / "flat").iterdir()) == MANY - 1000
-    assert (target / "flat" / "098999.txt").read_bytes() == b"98999"
-    assert files(target / "deep") == files(many / "deep")
+    assert files(target) == files(tree_to_copy)
 
 
 def test_what_a_shared_copy_brings_of_a_strange_tree(programs: Path, tmp_path: Path) -> None:
@@ -213,23 +229,16 @@ def test_a_folder_of_ten_gigabytes_that_are_mostly_holes(programs: Path, tmp_pat
     print(f"10 GiB, sparse: {time.monotonic() - began:.1f} s")
 
 
-def test_a_folder_copy_of_a_hundred_thousand_files_is_killed_and_ends_whole(
-    programs: Path, many: Path, tmp_path: Path
+def test_a_folder_copy_is_killed_again_and_again_and_ends_whole(
+    programs: Path, tree_to_copy: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "target"
     target.mkdir()
-    command = run(programs, "copy_folder", f"--source={many}", f"--volume={target}", f"--job={JOB}")
-    rolls = random.Random(9)
-    for _ in range(5):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        time.sleep(rolls.uniform(0.2, 2))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert not volume.is_complete(str(target), JOB)
+    command = run(programs, "copy_folder", f"--source={tree_to_copy}", f"--volume={target}", f"--job={JOB}")
+    kill_again_and_again(command, target, seed=9)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, f"{MANY} files copied\n"), done.stderr
-    assert content(target / "deep") == content(many / "deep")
-    assert content(target / "flat") == content(many / "flat")
+    assert (done.returncode, done.stdout) == (0, f"{COPIED} files copied\n"), done.stderr
+    assert content(target) == content(tree_to_copy)
 
 
 def test_a_program_that_is_not_ours_writes_between_a_lock_and_a_marker(programs: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import urllib3
 from allotment.adapters.registry.client import resolve_image
 from allotment.problems import OperationRefused
 from tests.controlplane import programs
+from tests.controlplane.fixtures import needs
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -35,10 +36,7 @@ OCI = "application/vnd.oci.image"
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Return where an empty registry answers."""
-    try:
-        programs.build(["distribution"])
-    except programs.NotBuilt as why:
-        pytest.skip(str(why))
+    needs("distribution")
     folder = tmp_path_factory.mktemp("registry")
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
 import pytest
 
 from tests.e2e.cloud import Cloud
@@ -13,6 +16,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.scale]
 
 CROWD = 300
 TENANT = "apiVersion: allotment.dev/v1alpha1\nkind: {kind}\nmetadata:\n  name: {name}\nspec:\n{spec}"
+
+
+@pytest.fixture(scope="module")
+def cloud(start_cloud: Callable[..., AbstractContextManager[Cloud]]) -> Iterator[Cloud]:
+    with start_cloud() as shared_cloud:
+        yield shared_cloud
 
 
 def test_three_hundred_tenants_at_once(cloud: Cloud) -> None:

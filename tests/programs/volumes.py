@@ -40,10 +40,10 @@ def tree(root: Path) -> None:
             os.utime(path, ns=(10**18 + at * 10**9, 10**18 + at * 10**9))
 
 
-def many(root: Path) -> None:
-    """Make a hundred thousand files, most of them in one folder."""
+def many(root: Path, count: int = MANY) -> None:
+    """Make `count` files, all but a thousand of them in one folder."""
     (root / "flat").mkdir()
-    for number in range(MANY - 1000):
+    for number in range(count - 1000):
         (root / "flat" / f"{number:06}.txt").write_bytes(b"%d" % number)
     for number in range(1000):
         folder = root / "deep" / str(number % 10) / str(number % 100)

@@ -132,15 +132,12 @@ def real_cloud(
     cluster = real_node.cluster
     pools = simulated.declared(PROJECT, "eu-1").of_kind(NodePool)
     node.pose(cluster, pools[POOL].model)
-    options = ("--report", "eu-1", "--kubeconfig", str(cluster.kubeconfig), "--report-interval", "1")
     preparing = images.python(internet.authority(real_node.world))
     pause = images.busybox("/bin/sleep", "infinity")
     node.take_in(real_node.world, {**app_images(), names.PREPARE_IMAGE: preparing, names.PAUSE_IMAGE: pause})
     folder = tmp_path_factory.mktemp("cloud")
     argocd = bed.argocd_of(cluster)
-    with a_cloud(
-        {"eu-1": cluster}, argocd, gitea, folder, *options, edits=EDITS, left_out=OTHERS, declared=MORE
-    ) as shared_cloud:
+    with a_cloud({"eu-1": cluster}, argocd, gitea, folder, edits=EDITS, left_out=OTHERS, declared=MORE) as shared_cloud:
         yield shared_cloud
 
 

@@ -394,6 +394,7 @@ def test_sessions_survive_an_outage_of_the_issuer_while_a_route_is_added(doors: 
         for manifest in added:
             metadata = manifest["metadata"]
             cluster.client.delete(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata["namespace"])
+    eventually(lambda: SECOND not in dump_of_envoy(doors), "Envoy to have the new route no more")
     doors.jars.clear()
     assert doors.login(INSTANCE, ADA)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 
-from tests.controlplane.argocd import ArgoCD
 from tests.controlplane.cluster import Cluster
-from tests.controlplane.gitea import Gitea
+from tests.controlplane.gitea import BOT, Gitea
 from tests.e2e.cloud import Cloud
-from tests.e2e.conftest import a_cloud, emptied
 
 PLAN = "platform/plans/starter.yaml"
 # The tenant of most tests has as many resources as all modules together declare.
@@ -21,18 +20,16 @@ QUOTA = (
 
 
 @pytest.fixture(scope="package")
-def reported_cloud(
+def cloud(
+    start_cloud: Callable[..., AbstractContextManager[Cloud]],
     cluster: Cluster,
-    growing_cluster: Cluster,
-    argocd: ArgoCD,
     gitea: Gitea,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Cloud]:
-    """Return a cloud whose cluster eu-1 is reported too, as quickly as it changes, by who holds the Lease."""
-    clusters = {"eu-1": cluster, "us-1": growing_cluster}
-    options = ("--report", "eu-1", "--kubeconfig", str(cluster.kubeconfig), "--report-interval", "1")
-    lease = ("--lease", "default/allot-run")
-    folder = tmp_path_factory.mktemp("cloud")
-    with emptied(cluster), a_cloud(clusters, argocd, gitea, folder, *options, *lease, edits=QUOTA) as shared_cloud:
+    """Return a cloud that publishes, reports eu-1 and comments, all in one process: that which holds the Lease."""
+    token = tmp_path_factory.mktemp("forge") / "token"
+    token.write_text(gitea.tokens[BOT])
+    options = ("--lease", "default/allot-run", "--comment", "--forge-token-file", str(token))
+    with start_cloud(*options, edits=QUOTA) as shared_cloud:
         yield shared_cloud
     cluster.client.delete("coordination.k8s.io/v1", "Lease", "allot-run", "default")

@@ -28,20 +28,20 @@ PULL_SECRETS = ["registry--image-pull", "image-pull--platform"]
 SETTLED_SECONDS = EDIT_DELAY_SECONDS + 15
 
 
-def test_nothing_of_the_sample_differs(reported_cloud: Cloud) -> None:
-    until(reported_cloud, "webui", "Running")
-    reported_cloud.all_synced(300)
+def test_nothing_of_the_sample_differs(cloud: Cloud) -> None:
+    until(cloud, "webui", "Running")
+    cloud.changes_synced()
 
     time.sleep(SETTLED_SECONDS)
-    assert read_edit_conditions(reported_cloud) == {}
+    assert read_edit_conditions(cloud) == {}
 
 
-def test_every_live_object_of_the_sample_is_as_published(reported_cloud: Cloud) -> None:
+def test_every_live_object_of_the_sample_is_as_published(cloud: Cloud) -> None:
     """Also those for which the reporter waits 5 minutes."""
-    client = reported_cloud.clusters["eu-1"].client
+    client = cloud.clusters["eu-1"].client
     differing_fields, kinds = {}, set()
     for prefix in ("tenants/", "control/namespaces/"):
-        for _, manifest in oracle.objects(reported_cloud, "refs/heads/rendered/eu-1", prefix):
+        for _, manifest in oracle.objects(cloud, "refs/heads/rendered/eu-1", prefix):
             if manifest["kind"] in COMPARED_KINDS:
                 metadata = manifest["metadata"]
                 live = client.get(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace"))
@@ -54,8 +54,8 @@ def test_every_live_object_of_the_sample_is_as_published(reported_cloud: Cloud) 
     assert kinds == set(COMPARED_KINDS)
 
 
-def test_a_hand_edit_is_named_and_goes_with_it(reported_cloud: Cloud) -> None:
-    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+def test_a_hand_edit_is_named_and_goes_with_it(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
     fields = add_by_hand(client, "webui", SPACE)
     client.apply(open_policy(SPACE))
 
@@ -93,8 +93,8 @@ def pod(client: Client, name: str) -> Object | None:
     return pods[0] if len(pods) == 1 and "deletionTimestamp" not in pods[0]["metadata"] else None
 
 
-def test_a_new_value_restarts_only_an_instance_that_declares_it(reported_cloud: Cloud) -> None:
-    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+def test_a_new_value_restarts_only_an_instance_that_declares_it(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
     declare_restart(cloud.root)
     declare_image_pull(cloud.root)
     text = (cloud.root / WEBUI).read_text(encoding="utf-8")
@@ -139,7 +139,7 @@ def test_a_new_value_restarts_only_an_instance_that_declares_it(reported_cloud: 
         }
 
     eventually(restarted, "the new pod", 90)
-    cloud.all_synced()  # asks Argo CD to compare again
+    cloud.wait_until_synced({f"{TENANT}--eu-1--compute"})  # asks Argo CD to compare again
     assert restarted()
     template = client.get("apps/v1", "Deployment", "webui", SPACE)["spec"]["template"]["metadata"]
     assert template["annotations"].keys() == {"reloader.stakater.com/last-reloaded-from"}
@@ -147,8 +147,8 @@ def test_a_new_value_restarts_only_an_instance_that_declares_it(reported_cloud: 
     assert read_edit_conditions(cloud) == {}
 
 
-def test_without_a_credential_the_service_account_is_empty_again(reported_cloud: Cloud) -> None:
-    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+def test_without_a_credential_the_service_account_is_empty_again(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
     cloud.edit(CLUSTER, PLATFORM_PULL, "")
     (cloud.root / PULL_REFERENCE).unlink()
     cloud.merged()

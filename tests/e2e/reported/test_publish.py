@@ -43,19 +43,8 @@ def test_all_of_both_clusters_is_synced_and_nothing_stays_different(cloud: Cloud
     assert len(list_retained_uids(cloud.clusters["us-1"].client)) > 4
 
 
-def test_what_waits_is_suspended_and_says_for_what(cloud: Cloud) -> None:
-    def health() -> Any:
-        tree = cloud.argocd.api("applications/studio-kite--eu-1--compute/resource-tree")["nodes"]
-        return next(
-            tree_node for tree_node in tree if (tree_node["kind"], tree_node["name"]) == ("Deployment", "webui")
-        ).get("health")
-
-    suspended = {"status": "Suspended", "message": "preparation of storage model-cache"}
-    assert eventually(lambda: health() == suspended, "the waiting instance to be Suspended", 120)
-
-
 def test_a_tree_has_the_pods_without_which_the_dashboard_has_no_log_and_no_terminal(cloud: Cloud) -> None:
-    pods = cloud.clusters["eu-1"].client.list("v1", "Pod", "t-solo-ada", "allotment.dev/instance=webui")
+    pods = cloud.clusters["eu-1"].client.list("v1", "Pod", "t-solo-ada", "allotment.dev/instance")
     tree = cloud.argocd.api("applications/solo-ada--eu-1--compute/resource-tree")["nodes"]
     pod_names = {tree_node["name"] for tree_node in tree if tree_node["kind"] == "Pod"}
     assert pod_names == {pod["metadata"]["name"] for pod in pods}
@@ -141,7 +130,7 @@ metadata:
     event = cloud.running.event("foreign commit replaced", commit=commit)
     assert (event["cluster"], event["level"]) == ("eu-1", "warning")
     eventually(lambda: cloud.published()["refs/heads/rendered/eu-1"] != commit, "it to be replaced", 60)
-    cloud.all_synced()
+    cloud.wait_until_synced({"solo-ada--eu-1--compute"})
 
 
 def test_a_failed_preparation_holds_up_nobody(cloud: Cloud) -> None:
@@ -212,7 +201,10 @@ def test_no_mistake_loses_a_volume_or_a_namespace(cloud: Cloud, mistake: str) ->
             if "eu-1" in name and "root" not in name:
                 client.delete(ARGO, kind, name, NAMESPACE)
         wait_for_a_look(cloud)
-    cloud.all_synced()
+    if mistake in ("files", "rename"):
+        cloud.changes_synced()
+    else:
+        cloud.all_synced()
     after = list_retained_uids(client)
     assert {name: uid for name, uid in before.items() if after.get(name) != uid} == {}
     git(cloud.root, "checkout", "-q", source, "--", ".")
@@ -239,7 +231,7 @@ def wait_for_a_look(cloud: Cloud) -> None:
 
 def test_an_emptied_cluster_is_rebuilt_and_ends_with_the_same(cloud: Cloud) -> None:
     client = cloud.clusters["us-1"].client
-    cloud.all_synced()
+    cloud.changes_synced()
     before = inventory(client)
     assert len(before) > 60
     cloud.argocd.cluster.client.delete("v1", "Secret", "cluster-us-1", NAMESPACE)  # else it begins while we empty it

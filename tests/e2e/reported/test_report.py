@@ -58,8 +58,7 @@ def summary(cloud: Cloud) -> str:
     return file(cloud, "summary.md").decode().replace("\\", "")
 
 
-def test_one_merge_brings_an_instance_to_running_and_the_branch_shows_how(reported_cloud: Cloud) -> None:
-    cloud = reported_cloud
+def test_one_merge_brings_an_instance_to_running_and_the_branch_shows_how(cloud: Cloud) -> None:
     cloud.declare(f"tenants/{TENANT}/instances/notes.yaml", INSTANCE.format(name="notes", labels=""))
     source = cloud.merged()
     instance_status = until(cloud, "notes", "Running")
@@ -91,16 +90,16 @@ def test_one_merge_brings_an_instance_to_running_and_the_branch_shows_how(report
     assert "Running" in allot(cloud, "history", f"{TENANT}/notes").splitlines()[-1]
 
 
-def test_a_storage_is_prepared_and_who_waits_for_it_starts_by_itself(reported_cloud: Cloud) -> None:
-    until(reported_cloud, "webui", "Running", "studio-kite")
-    storage_status = storage(reported_cloud, "model-cache", "studio-kite")
+def test_a_storage_is_prepared_and_who_waits_for_it_starts_by_itself(cloud: Cloud) -> None:
+    until(cloud, "webui", "Running", "studio-kite")
+    storage_status = storage(cloud, "model-cache", "studio-kite")
     assert storage_status.prepare is not None
     assert (storage_status.state, storage_status.prepare.state, storage_status.prepare.exit_code) == (
         "Ready",
         "Succeeded",
         0,
     )
-    states = [transition.target for transition in steps(reported_cloud, "webui", "studio-kite")]
+    states = [transition.target for transition in steps(cloud, "webui", "studio-kite")]
     assert states[-4:] == ["Waiting", "Init", "Ready", "Running"]
 
 
@@ -111,8 +110,8 @@ def test_a_storage_is_prepared_and_who_waits_for_it_starts_by_itself(reported_cl
         ("image-missing", "ImagePullFailed", "image not found: "),
     ],
 )
-def test_what_fails_says_why(reported_cloud: Cloud, simulate: str, reason: str, words: str) -> None:
-    cloud, path = reported_cloud, f"tenants/{TENANT}/instances/fails.yaml"
+def test_what_fails_says_why(cloud: Cloud, simulate: str, reason: str, words: str) -> None:
+    path = f"tenants/{TENANT}/instances/fails.yaml"
     cloud.declare(path, INSTANCE.format(name="fails", labels=f"  labels:\n    simulate: {simulate}\n"))
     cloud.merged()
     try:
@@ -131,8 +130,8 @@ def test_what_fails_says_why(reported_cloud: Cloud, simulate: str, reason: str, 
     )
 
 
-def test_no_capacity_is_told_as_such(reported_cloud: Cloud) -> None:
-    cloud, path = reported_cloud, f"tenants/{TENANT}/instances/late.yaml"
+def test_no_capacity_is_told_as_such(cloud: Cloud) -> None:
+    path = f"tenants/{TENANT}/instances/late.yaml"
     client = cloud.clusters["eu-1"].client
     nodes = [node["metadata"]["name"] for node in client.list("v1", "Node")]
 
@@ -156,8 +155,7 @@ def test_no_capacity_is_told_as_such(reported_cloud: Cloud) -> None:
     cloud.merged()
 
 
-def test_a_failed_preparation_is_told_and_a_new_attempt_starts_who_waits(reported_cloud: Cloud) -> None:
-    cloud = reported_cloud
+def test_a_failed_preparation_is_told_and_a_new_attempt_starts_who_waits(cloud: Cloud) -> None:
     stored, path = f"tenants/{TENANT}/storages/data.yaml", f"tenants/{TENANT}/instances/reader.yaml"
     cloud.declare(stored, STORAGE.format(name="data") + "        args: [--simulate=first-attempt-fails]\n")
     cloud.declare(path, INSTANCE.format(name="reader", labels="") + MOUNT.format(name="data"))
@@ -178,6 +176,13 @@ def test_a_failed_preparation_is_told_and_a_new_attempt_starts_who_waits(reporte
         f"storage data: {words}",
     )
     assert pods(cloud, "reader") == []
+    suspended = {"status": "Suspended", "message": "preparation of storage data"}
+
+    def health() -> Any:
+        tree = cloud.argocd.api(f"applications/{TENANT}--eu-1--compute/resource-tree")["nodes"]
+        return next(node for node in tree if (node["kind"], node["name"]) == ("Deployment", "reader")).get("health")
+
+    assert eventually(lambda: health() == suspended, "the waiting instance to be Suspended in Argo CD", 120)
     client = cloud.clusters["eu-1"].client
     before = {job["metadata"]["uid"] for job in client.list("batch/v1", "Job", f"t-{TENANT}")}
     cloud.edit(stored, "  prepare:\n", "  prepare:\n    attempt: 2\n")
@@ -199,8 +204,7 @@ def report_another(cloud: Cloud, data: Path) -> None:
     subprocess.run([sys.executable, "-m", "allotment", *words], check=True)
 
 
-def test_another_cluster_is_reported_with_the_argo_cd_of_this_one(reported_cloud: Cloud, tmp_path: Path) -> None:
-    cloud = reported_cloud
+def test_another_cluster_is_reported_with_the_argo_cd_of_this_one(cloud: Cloud, tmp_path: Path) -> None:
     cloud.changes_synced()
     report_another(cloud, tmp_path / "data")
     tenant_status = parse_tenant_status(file(cloud, "tenants/acme-robotics.yaml", "refs/heads/status/us-1"))
@@ -219,9 +223,9 @@ def test_another_cluster_is_reported_with_the_argo_cd_of_this_one(reported_cloud
     assert "acme-robotics" not in git(cloud.forge, "ls-tree", "--name-only", BRANCH, "tenants/")
 
 
-def test_nodes_are_replaced_once_instances_were_seen_to_be_protected(reported_cloud: Cloud, tmp_path: Path) -> None:
+def test_nodes_are_replaced_once_instances_were_seen_to_be_protected(cloud: Cloud, tmp_path: Path) -> None:
     """What drifts a pool goes out, since us-1 was reported before; it moves no instance, whose nodes are drifted and stay."""
-    cloud, client = reported_cloud, reported_cloud.clusters["us-1"].client
+    client = cloud.clusters["us-1"].client
     report_another(cloud, tmp_path / "data")
     for tenant in ("acme-robotics", "ml-orbit"):
         assert (
@@ -259,14 +263,14 @@ def test_nodes_are_replaced_once_instances_were_seen_to_be_protected(reported_cl
     assert running() == before
 
 
-def test_stocks_are_counted(reported_cloud: Cloud) -> None:
-    stocks_by_name = {stock.name: stock for stock in parse_cluster_status(file(reported_cloud, "stocks.yaml")).stocks}
+def test_stocks_are_counted(cloud: Cloud) -> None:
+    stocks_by_name = {stock.name: stock for stock in parse_cluster_status(file(cloud, "stocks.yaml")).stocks}
     assert len(stocks_by_name) == 6
     quarter = stocks_by_name["l4-quarter"]
     assert quarter.count == quarter.held_units + quarter.free
     assert quarter.held_units > 0
     assert 0 < quarter.ready <= quarter.free
-    assert "l4-quarter" in allot(reported_cloud, "status", "--stocks")
+    assert "l4-quarter" in allot(cloud, "status", "--stocks")
 
 
 def now() -> str:
@@ -281,8 +285,8 @@ def bill(forge: Path, folder: Path, *words: str, **environment: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | environment).stdout
 
 
-def test_an_instance_that_ran_was_resized_and_stopped_is_on_the_bill(reported_cloud: Cloud, tmp_path: Path) -> None:
-    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+def test_an_instance_that_ran_was_resized_and_stopped_is_on_the_bill(cloud: Cloud, tmp_path: Path) -> None:
+    client = cloud.clusters["eu-1"].client
     path = "tenants/studio-kite/instances/billed.yaml"
 
     def find_pods() -> dict[str, Object]:
@@ -347,16 +351,15 @@ def test_an_instance_that_ran_was_resized_and_stopped_is_on_the_bill(reported_cl
 
 
 @pytest.fixture(scope="module")
-def portal(reported_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPortal]:
+def portal(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPortal]:
     """Return the portal of the cloud, in which new-lab has a member and no resources."""
-    declare_empty_tenant(reported_cloud, "new-lab", "bob")
-    reported_cloud.merged()
-    with run_portal(reported_cloud, tmp_path_factory.mktemp("portal")) as running_portal:
+    declare_empty_tenant(cloud, "new-lab", "bob")
+    cloud.merged()
+    with run_portal(cloud, tmp_path_factory.mktemp("portal")) as running_portal:
         yield running_portal
 
 
-def test_a_person_in_a_browser_gets_an_instance(portal: RunningPortal, reported_cloud: Cloud) -> None:
-    cloud = reported_cloud
+def test_a_person_in_a_browser_gets_an_instance(portal: RunningPortal, cloud: Cloud) -> None:
     cloud.gitea.api(f"repos/{REPOSITORY}/collaborators/bob", {"permission": "write"}, method="PUT")
     with use_portal(portal, cloud, "bob") as user:
         page = user.page
@@ -392,8 +395,8 @@ def test_a_person_in_a_browser_gets_an_instance(portal: RunningPortal, reported_
     assert pod["status"]["phase"] == "Running"
 
 
-def test_a_person_who_may_not_push_proposes_a_storage_from_a_fork(portal: RunningPortal, reported_cloud: Cloud) -> None:
-    with use_portal(portal, reported_cloud, "ada") as user:
+def test_a_person_who_may_not_push_proposes_a_storage_from_a_fork(portal: RunningPortal, cloud: Cloud) -> None:
+    with use_portal(portal, cloud, "ada") as user:
         user.open("tenants/solo-ada/new-storage.html")
         user.page.fill("#name", "extra")
         user.page.select_option("#storageSpec", "block-ssd")
@@ -406,12 +409,12 @@ def test_a_person_who_may_not_push_proposes_a_storage_from_a_fork(portal: Runnin
             assert user.read_editor() == new_file
             assert user.complete_name() == "extra.yaml"
         finally:
-            reported_cloud.gitea.delete("ada/cloud")
+            cloud.gitea.delete("ada/cloud")
 
 
-def test_a_stop_opens_the_file_at_the_forge(portal: RunningPortal, reported_cloud: Cloud) -> None:
+def test_a_stop_opens_the_file_at_the_forge(portal: RunningPortal, cloud: Cloud) -> None:
     path = f"tenants/{TENANT}/instances/webui.yaml"
-    with use_portal(portal, reported_cloud, "bob") as user:
+    with use_portal(portal, cloud, "bob") as user:
         user.open(f"tenants/{TENANT}/instances/webui.html")
         user.page.get_by_text("Stop the instance").click()
         stopped = user.read_file()
@@ -419,11 +422,11 @@ def test_a_stop_opens_the_file_at_the_forge(portal: RunningPortal, reported_clou
         assert "  state: Stopped\n" in stopped.text
         assert user.page.locator("#hint").is_visible()
         user.open_forge()
-        assert user.read_editor() == File(path, (reported_cloud.root / path).read_text(encoding="utf-8"))
+        assert user.read_editor() == File(path, (cloud.root / path).read_text(encoding="utf-8"))
 
 
-def test_the_status_branch_may_be_deleted_and_nothing_that_runs_changes(reported_cloud: Cloud) -> None:
-    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+def test_the_status_branch_may_be_deleted_and_nothing_that_runs_changes(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
     cloud.changes_synced()
     until(cloud, "notes", "Running")
 
@@ -443,8 +446,7 @@ def test_the_status_branch_may_be_deleted_and_nothing_that_runs_changes(reported
     assert {job["metadata"]["uid"] for job in client.list("batch/v1", "Job")} == jobs
 
 
-def test_another_replica_takes_over_within_half_a_minute(reported_cloud: Cloud) -> None:
-    cloud = reported_cloud
+def test_another_replica_takes_over_within_half_a_minute(cloud: Cloud) -> None:
     other = cloud.start_second_publisher()
     try:
         (pod,) = pods(cloud, "notes")

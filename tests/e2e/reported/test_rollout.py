@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.argocd import ArgoCD
-from tests.controlplane.cluster import Cluster
-from tests.controlplane.gitea import ADMIN, BOT, Gitea
+from tests.controlplane.gitea import ADMIN
 from tests.e2e.cloud import REPOSITORY, Cloud
-from tests.e2e.conftest import a_cloud
 from tests.e2e.pulls import Person
+from tests.support.published import git
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -20,26 +18,15 @@ ADA = "tenants/solo-ada"
 WEBUI = f"{ADA}/instances/webui.yaml"
 
 
-@pytest.fixture(scope="module")
-def cloud(
-    empty_cluster: Cluster,
-    growing_cluster: Cluster,
-    argocd: ArgoCD,
-    gitea: Gitea,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Cloud]:
-    """Return a cloud that publishes, reports eu-1 and comments, all in one process."""
-    folder = tmp_path_factory.mktemp("cloud")
-    token = folder / "token"
-    token.write_text(gitea.tokens[BOT])
-    options = ("--report", "eu-1", "--kubeconfig", str(empty_cluster.kubeconfig), "--report-interval", "1")
-    clusters = {"eu-1": empty_cluster, "us-1": growing_cluster}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REQUESTS_CA_BUNDLE", str(gitea.authority))
-        with a_cloud(
-            clusters, argocd, gitea, folder, *options, "--comment", "--forge-token-file", str(token)
-        ) as shared_cloud:
-            yield shared_cloud
+@pytest.fixture(scope="module", autouse=True)
+def declarations(cloud: Cloud) -> Iterator[None]:
+    """Let the next module have the declarations that were there before this one."""
+    before = git(cloud.root, "rev-parse", "HEAD")
+    yield
+    git(cloud.root, "pull", "-q", "--ff-only", cloud.url, "main")
+    git(cloud.root, "restore", "--source", before, "--staged", "--worktree", ".")
+    cloud.merged()
+    cloud.changes_synced()
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +63,7 @@ def merged(cloud: Cloud, admin: Person, number: int, style: str = "merge") -> No
         return refs["refs/allotment/source"] == refs["refs/heads/main"]
 
     eventually(published, f"#{number} to be published", 60)
-    cloud.all_synced()
+    cloud.changes_synced()
 
 
 def test_a_pull_request_is_planned_merged_and_followed_to_its_url(cloud: Cloud, ada: Person, admin: Person) -> None:
@@ -126,7 +113,7 @@ def test_a_rollout_whose_comment_a_person_took_away_is_silent(cloud: Cloud, ada:
     wait_for_comment(ada, number, "rollout")
     (mine,) = [comment for comment in ada.comments(number) if "allotment:rollout" in comment["body"]]
     admin.api(f"issues/comments/{mine['id']}", method="DELETE")
-    cloud.all_synced()
+    cloud.changes_synced()
     ada.sync()
     ada.edit("tenants/solo-ada/storages/models.yaml", "spec:\n", "spec:\n  description: Mine.\n")
     other = ada.open("another")

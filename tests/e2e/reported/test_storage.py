@@ -63,8 +63,7 @@ def merge_branch(cloud: Cloud, branch: str) -> None:
     cloud.merged_head()
 
 
-def test_a_clone_and_an_instance_wait_for_a_failed_storage_until_it_is_recovered(reported_cloud: Cloud) -> None:
-    cloud = reported_cloud
+def test_a_clone_and_an_instance_wait_for_a_failed_storage_until_it_is_recovered(cloud: Cloud) -> None:
     origin = f"tenants/{TENANT}/storages/origin.yaml"
     cloud.declare(origin, STORAGE.format(name="origin") + "        args: [--simulate=first-attempt-fails]\n")
     cloud.declare(f"tenants/{TENANT}/storages/twin.yaml", CLONE.format(name="twin", source="storage", of="origin"))
@@ -126,8 +125,7 @@ def test_a_clone_and_an_instance_wait_for_a_failed_storage_until_it_is_recovered
     assert "field is immutable when `immutable` is set" in (why or "")
 
 
-def test_a_snapshot_is_taken_and_restored_into_a_new_storage(reported_cloud: Cloud) -> None:
-    cloud = reported_cloud
+def test_a_snapshot_is_taken_and_restored_into_a_new_storage(cloud: Cloud) -> None:
     cloud.declare(f"tenants/{TENANT}/snapshots/keep.yaml", SNAPSHOT.format(name="keep", storage="origin"))
     restored = CLONE.format(name="restored", source="snapshot", of="keep") + "  accessor: {exposure: Members}\n"
     cloud.declare(f"tenants/{TENANT}/storages/restored.yaml", restored)
@@ -151,8 +149,8 @@ def test_a_snapshot_is_taken_and_restored_into_a_new_storage(reported_cloud: Clo
     cloud.changes_synced()
 
 
-def test_the_accessor_of_a_volume_that_an_instance_holds_is_on_its_node(reported_cloud: Cloud) -> None:
-    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+def test_the_accessor_of_a_volume_that_an_instance_holds_is_on_its_node(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
     until(cloud, "webui", "Running", seconds=180)
 
     def nodes() -> list[str]:
@@ -170,8 +168,7 @@ def test_the_accessor_of_a_volume_that_an_instance_holds_is_on_its_node(reported
     }
 
 
-def test_a_storage_grows(reported_cloud: Cloud) -> None:
-    cloud = reported_cloud
+def test_a_storage_grows(cloud: Cloud) -> None:
     cloud.edit(f"tenants/{TENANT}/storages/twin.yaml", "20Gi", "30Gi")
     cloud.merged()
 
@@ -184,8 +181,8 @@ def test_a_storage_grows(reported_cloud: Cloud) -> None:
     assert instance(cloud, "artist").state == "Running"
 
 
-def test_what_is_shared_is_open_for_copies_alone_once_it_is_prepared(reported_cloud: Cloud) -> None:
-    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+def test_what_is_shared_is_open_for_copies_alone_once_it_is_prepared(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
     ready(cloud, "base-models", "northlight")
 
     def policy(name: str, space: str) -> Any:
@@ -212,8 +209,8 @@ def test_what_is_shared_is_open_for_copies_alone_once_it_is_prepared(reported_cl
     assert eventually(closed, "the share to be as declared", 180)
 
 
-def test_a_bucket_is_made_and_an_instance_gets_its_address_and_credentials(reported_cloud: Cloud) -> None:
-    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+def test_a_bucket_is_made_and_an_instance_gets_its_address_and_credentials(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
     storage_status = ready(cloud, "datasets", "ml-orbit")
     assert (storage_status.reason, storage_status.size) == ("BucketBound", "1Ti")
     (pod,) = client.list("v1", "Pod", "t-ml-orbit", "allotment.dev/instance=lab")
@@ -222,8 +219,8 @@ def test_a_bucket_is_made_and_an_instance_gets_its_address_and_credentials(repor
     assert env["AWS_ENDPOINT_URL"]["value"] == "http://rook-ceph-rgw-objects.rook-ceph.svc"
 
 
-def test_nobody_deletes_a_snapshot_or_a_bucket_by_hand_and_no_lost_file_does(reported_cloud: Cloud) -> None:
-    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+def test_nobody_deletes_a_snapshot_or_a_bucket_by_hand_and_no_lost_file_does(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
     for api_version, kind, name, space in (
         ("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "keep", SPACE),
         ("objectbucket.io/v1alpha1", "ObjectBucketClaim", "datasets", "t-ml-orbit"),
@@ -244,8 +241,8 @@ def test_nobody_deletes_a_snapshot_or_a_bucket_by_hand_and_no_lost_file_does(rep
     cloud.merged()
 
 
-def test_a_snapshot_goes_in_two_merges_as_far_apart_as_is_declared(reported_cloud: Cloud) -> None:
-    cloud, client = reported_cloud, reported_cloud.clusters["eu-1"].client
+def test_a_snapshot_goes_in_two_merges_as_far_apart_as_is_declared(cloud: Cloud) -> None:
+    client = cloud.clusters["eu-1"].client
     volume_snapshot = ("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "keep", SPACE)
     claimed = ("v1", "PersistentVolumeClaim", "restored", SPACE)
 
