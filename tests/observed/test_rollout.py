@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from tests.support import live
 from tests.support.instances import CRASHED, RUNS
@@ -22,7 +23,7 @@ from tests.support.orphans import (
 
 from allotment.observed.retention import RetainedTenant, RetentionReason
 from allotment.observed.rollout import BlobVersions, ResourceRef, RolloutStage, derive_stage
-from allotment.observed.status import TenantStatus
+from allotment.observed.status import ApplicationStatus, TenantStatus
 
 WEBUI = ResourceRef("instance", live.TENANT, "webui", "eu-1", "")
 CHANGED = WEBUI._replace(blob="b1")
@@ -106,3 +107,14 @@ def test_what_is_left_of_a_storage_that_leaves_in_steps() -> None:
 def test_what_is_published_again_waits_for_a_status_that_knows() -> None:
     rollout_stage = of(CHANGED, after(120, *RUNS, *ARGOCD, published_objects=published()))
     assert (rollout_stage.progress, rollout_stage.state) == ("going", "published")
+
+
+@pytest.mark.parametrize(("sync", "progress"), [("Synced", "done"), ("OutOfSync", "going"), ("Unknown", "done")])
+def test_an_instance_that_runs_is_done_once_its_other_objects_are_applied(sync: str, progress: str) -> None:
+    status = look(*RUNS)
+    (running,) = status.instances
+    applications = tuple(application for application in status.applications if application.name != "compute")
+    compute = ApplicationStatus("compute", sync, "Healthy")
+    status = msgspec.structs.replace(status, applications=(*applications, compute))
+    stage = of(CHANGED._replace(blob=running.observed_blob), status)
+    assert (stage.progress, stage.state, stage.url) == (progress, "running", running.url)

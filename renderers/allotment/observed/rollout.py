@@ -154,6 +154,9 @@ def derive_stage(
     going = orphans.removal_conditions(observation)
     if going and runtime_stage.progress == "done":
         runtime_stage = RolloutStage("going", runtime_stage.state, _join_messages(going), runtime_stage.url)
+    if runtime_stage.progress == "done" and _is_syncing(resource, statuses):
+        # Its pods may run before its address exists, and the last comment shows the address.
+        runtime_stage = runtime_stage._replace(progress="going", message="Argo CD still applies its other objects")
     if runtime_stage.progress == "failed":
         return runtime_stage  # the message of this stage also names the orphans
     return _orphan_stage(resource, observation, statuses) or runtime_stage
@@ -189,6 +192,13 @@ def _find_observed(resource: ResourceRef, statuses: Sequence[TenantStatus]) -> R
         return None
     resources: Sequence[Resource] = getattr(status, RESOURCE_KINDS[resource.kind].plural)
     return next((candidate for candidate in resources if candidate.name == resource.name), None)
+
+
+def _is_syncing(resource: ResourceRef, statuses: Sequence[TenantStatus]) -> bool:
+    """Return whether the Application of a resource differs from its published version."""
+    status, part = _find_tenant_status(resource, statuses), RESOURCE_KINDS[resource.kind].tree_part
+    applications = status.applications if status is not None else ()
+    return any(application.name == part and application.sync == "OutOfSync" for application in applications)
 
 
 def _not_applied_stage(
