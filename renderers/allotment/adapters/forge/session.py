@@ -47,8 +47,7 @@ class ForgeSession(requests.Session):
         if target is None:
             return None
         method, here = str(resp.request.method), str(resp.url)
-        url = urlsplit(requests.compat.urljoin(here, target))
-        elsewhere = _origin(url.geturl())
+        elsewhere = _origin(requests.compat.urljoin(here, target))
         if method not in ("GET", "HEAD") or elsewhere != _origin(here):
             raise ForgeUnreachable(
                 f"the forge redirects {method} requests to {elsewhere}: correct spec.git.url of the platform, or --forge-api"
@@ -78,6 +77,8 @@ def _origin(url: str) -> str:
 
 
 class _HTTPConnection(urllib3.connection.HTTPConnection):
+    """A connection that the time limit of its thread can end."""
+
     def connect(self) -> None:
         _started.connections.append(self)
         super().connect()
@@ -87,14 +88,8 @@ class _HTTPConnection(urllib3.connection.HTTPConnection):
         super().request(*arguments, **options)
 
 
-class _HTTPSConnection(urllib3.connection.HTTPSConnection):
-    def connect(self) -> None:
-        _started.connections.append(self)
-        super().connect()
-
-    def request(self, *arguments: Any, **options: Any) -> None:
-        _started.connections.append(self)
-        super().request(*arguments, **options)
+class _HTTPSConnection(_HTTPConnection, urllib3.connection.HTTPSConnection):
+    """The same with TLS."""
 
 
 class _HTTPPool(urllib3.HTTPConnectionPool):
