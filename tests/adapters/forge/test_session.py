@@ -148,11 +148,18 @@ def drip_body(handler: BaseHTTPRequestHandler) -> None:
 def test_an_answer_without_end_is_an_error(
     forge: Forge, site: Site, drip: Respond, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server writes for ten seconds, and a read never waits long."""
+    """The server writes for ten seconds, and a read never waits long: the client ends the connection before."""
+    complete = threading.Event()
     monkeypatch.setattr(session, "MAX_SECONDS", 0.3)
-    site.respond = drip
+
+    def respond(handler: BaseHTTPRequestHandler) -> None:
+        drip(handler)
+        complete.set()
+
+    site.respond = respond
     with pytest.raises(ForgeUnreachable, match=r"within 0 s"):
         forge.pull_request(1)
+    assert not complete.is_set()
     site.respond = lambda handler: send(handler, 404, "{}")
     with pytest.raises(ForgeError):  # the next request has a connection of its own
         forge.pull_request(1)

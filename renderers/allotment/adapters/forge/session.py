@@ -17,7 +17,7 @@ from allotment.adapters.forge.forge import ForgeUnreachable, Token, raise_for_re
 
 MAX_SECONDS = 120.0  # of a request with its response; a forge that sends a byte now and then never times out otherwise
 _PORTS = {"http": 80, "https": 443}
-_started = threading.local()  # the connections of the request that this thread sends
+_started = threading.local()  # the connections of the request that this thread sends, and their sockets
 
 
 class ForgeSession(requests.Session):
@@ -87,6 +87,10 @@ class _HTTPConnection(urllib3.connection.HTTPConnection):
         _started.connections.append(self)
         super().request(*arguments, **options)
 
+    def getresponse(self) -> Any:
+        _started.sockets.append(self.sock)  # a connection forgets its socket when the forge closes it after the body
+        return super().getresponse()
+
 
 class _HTTPSConnection(_HTTPConnection, urllib3.connection.HTTPSConnection):
     """The same with TLS."""
@@ -117,16 +121,16 @@ class _TimedAdapter(HTTPAdapter):
 def _time_limit(seconds: float) -> Iterator[None]:
     """End the connections that this thread uses in the block after some seconds. Raises ForgeUnreachable then."""
     connections: list[urllib3.connection.HTTPConnection] = []
+    sockets: list[socket.socket] = []
     has_expired = threading.Event()
 
     def end() -> None:
         has_expired.set()
-        for connection in connections:
-            if connection.sock is not None:
-                with contextlib.suppress(OSError):
-                    connection.sock.shutdown(socket.SHUT_RDWR)
+        for open_socket in (*sockets, *(connection.sock for connection in connections if connection.sock)):
+            with contextlib.suppress(OSError):
+                open_socket.shutdown(socket.SHUT_RDWR)
 
-    _started.connections = connections
+    _started.connections, _started.sockets = connections, sockets
     timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
