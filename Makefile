@@ -72,7 +72,7 @@ cluster-down: .venv/ready
 check: .venv/ready
 	$(BIN)/ruff format --check renderers tests
 	$(BIN)/ruff check renderers tests
-	$(BIN)/mypy --num-workers auto
+	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m tests.prose
 	$(BIN)/allot schema --check

@@ -1,8 +1,9 @@
-"""An invoice has each second of a use on one line, at the price of its day, and rounds each line once."""
+"""An invoice has each second of a use on one line, at the price of its day, and rounds each resource once."""
 
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tests.billing.uses import HOUR, stored, unit
 from tests.support.priced_uses import BERLIN, NOVEMBER, OCTOBER, PRICES, at, used
 
-from allotment.billing.invoices import Invoice, compute_invoice
+from allotment.billing.invoices import Invoice, compute_invoice, distribute
 from allotment.billing.periods import Period, month_period
 from allotment.billing.prices import compute_amount, round_money
 from allotment.billing.recorded_use import Use
@@ -150,6 +151,55 @@ def test_the_quantities_of_two_months_are_those_of_both(uses: list[Use]) -> None
         return sum(line.weighted_seconds for period in periods for line in invoice(*uses, period=period).lines)
 
     assert quantities(OCTOBER, NOVEMBER) == quantities(Period(OCTOBER.start, NOVEMBER.end))
+
+
+def test_labels_that_change_often_cost_nothing() -> None:
+    """Fifty storages of 10 GiB, with other labels every three hours: by itself, no line is worth half a cent."""
+    steps = range(NOVEMBER.start, NOVEMBER.end, 3 * HOUR)
+    uses = [
+        stored(0, 0, gib=10, offer="block-ssd", name=f"data-{number}", uid=f"u{number}")._replace(
+            start=start, certain_end=start + 3 * HOUR, end=start + 3 * HOUR, labels={"step": f"{start}"}
+        )
+        for number in range(50)
+        for start in steps
+    ]
+    with_labels, without = invoice(*uses), invoice(*(use._replace(labels={}) for use in uses))
+    assert (len(with_labels.lines), len(without.lines)) == (50 * 240, 50)
+    assert with_labels.total == without.total == Decimal("49.50")
+    assert {line.amount for line in with_labels.lines} == {Decimal("0.00"), Decimal("0.01")}
+    assert invoice(*uses, rounds_lines=True).total == 0
+
+
+@given(any_use(), st.lists(st.tuples(st.integers(0, 61 * 86_400), st.sampled_from("abc")), max_size=8), st.booleans())
+def test_no_split_of_a_use_changes_the_total(use: Use, cuts: list[tuple[int, str]], bills_unknown: bool) -> None:
+    period = Period(at("2026-08-01T00:00"), at("2027-03-01T00:00"))
+    times = [use.start, *sorted(min(use.start + after, use.end) for after, _ in cuts), use.end]
+    labels = ["", *(label for _, label in cuts)]
+    pieces = [
+        use._replace(
+            start=start,
+            certain_end=min(max(start, use.certain_end), end),
+            end=end,
+            labels={"project": label},
+            uid=f"{use.uid}-{number}",
+        )
+        for number, ((start, end), label) in enumerate(zip(pairwise(times), labels, strict=True))
+    ]
+    whole, split = (invoice(*uses, period=period, bills_unknown=bills_unknown) for uses in ((use,), pieces))
+    assert (split.total, split.unknown_total) == (whole.total, whole.unknown_total)
+    for line in split.lines:
+        exact = compute_amount(line.key.price or Decimal(0), line.key.kind, line.weighted_seconds)
+        assert abs(Fraction(line.amount) - exact) < Fraction(2, 100)
+        assert Decimal(0) <= line.unknown_amount
+
+
+@given(st.lists(st.fractions(0, 100), max_size=9), st.booleans())
+def test_cents_are_distributed_by_the_largest_remainder(exact: list[Fraction], rounds_up: bool) -> None:
+    cents = sum(exact, Fraction(0)) * 100
+    total = Decimal(-(-cents // 1) if rounds_up else cents // 1).scaleb(-2)
+    amounts = distribute(total, exact)
+    assert sum(amounts, Decimal(0)) == total
+    assert all(abs(Fraction(amount) - part) < Fraction(1, 100) for amount, part in zip(amounts, exact, strict=True))
 
 
 def test_the_order_of_uses_changes_nothing() -> None:

@@ -32,7 +32,7 @@ def test_money_is_text_with_all_digits_and_time_is_in_utc() -> None:
 @pytest.mark.parametrize(
     ("path", "old", "new"),
     [
-        (CLOSING, b'"format": 1', b'"format": 2'),
+        (CLOSING, b'"format": 2', b'"format": 1'),
         (CLOSING, b'"total": "2.73"', b'"total": "money"'),
         (CLOSING, b'"month"', b'"moon"'),
         ("invoices/kite.json", b'"amount"', b'"price"'),
@@ -44,6 +44,12 @@ def test_what_no_closing_writes_is_refused(path: str, old: bytes, new: bytes) ->
     assert old in files[path]
     with pytest.raises(InvalidLedger):
         parse_month({**files, path: files[path].replace(old, new, 1)})
+
+
+def test_a_month_of_another_format_is_refused() -> None:
+    files = {path: data.replace(b'"format": 2', b'"format": 3') for path, data in dump_month(MONTH).items()}
+    with pytest.raises(InvalidLedger, match="its format is not 1 or 2"):
+        parse_month(files)
 
 
 def test_a_month_without_a_closing_is_refused() -> None:

@@ -206,7 +206,9 @@ def test_unknown_time_is_billed_if_the_platform_declares_it(bed: Bed, run: Run, 
     assert (free["unknownAmount"], invoice["unknownTotal"]) == (0.01, 0.01)
     edit(place.root, "platform/platform.yaml", "  billing:\n", "  billing:\n    unknown: Billed\n")
     place.merge()
-    (invoice,) = read(run("solo-ada", "--month", "2026-11", "-o", "json"))["invoices"]
+    result = run("solo-ada", "--month", "2026-11", "-o", "json")
+    assert (result.code, "spec.billing.unknown was Free when the month began" in result.err) == (4, True)
+    (invoice,) = checked("bill", result.out)["invoices"]
     billed = invoice["lines"][1]
     assert billed["quantity"] == pytest.approx(free["quantity"] + free["unknownQuantity"], abs=1e-5)
     assert (billed["unknownAmount"], billed["amount"]) == (0.01, pytest.approx(free["amount"] + 0.01))

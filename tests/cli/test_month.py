@@ -13,17 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import Allot, Result, checked, edit
+from tests.conftest import PROJECT, Allot, Result, checked, edit
 from tests.docs.october import EU, GAP, OCTOBER, SEPTEMBER, record_october, run, write_files
 from tests.support.published import Place, git
 from tests.support.signing_keys import new_key
 from tests.support.unmerged_branch import check_out_branch
 
 from allotment.adapters.git.repository import Repository
+from allotment.billing.ledger import close_month
+from allotment.billing.monthly_bill import ROUNDED_LINES_FORMAT
 from allotment.branches.status_branches import reported_ref
 from allotment.manifests.names import status_branch
+from allotment.services.billing import month_closing
 
 LEDGER, TAG = "refs/heads/ledger", "refs/tags/bill/2026-10"
+ACCEPTED = "--accept-unknown", "--accept-unsigned"
 Run = Callable[..., Result]
 
 
@@ -53,7 +57,7 @@ def month(place: Place, allot: Allot, key: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def close(month: Run, key: Path) -> Run:
-    return lambda *words: month("close", *(words or ("2026-10",)), "--signing-key", key, "--accept-unknown")
+    return lambda *words: month("close", *(words or ("2026-10",)), "--signing-key", key, *ACCEPTED)
 
 
 def read_ledger(place: Place, path: str) -> Any:
@@ -113,6 +117,17 @@ def test_another_machine_verifies_the_month_to_the_same_bytes(close: Run, place:
         assert (ended.returncode, ended.stdout, ended.stderr) == (0, "2026-10 is verified: 3 files, 114.84 EUR\n", "")
 
 
+def test_a_month_that_was_closed_in_the_first_format_stays_verified(
+    close: Run, month: Run, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        month_closing, "close_month", lambda bill: close_month(bill._replace(ledger_format=ROUNDED_LINES_FORMAT))
+    )
+    assert close().code == 0
+    assert read_ledger(place, "2026-10/closing.json")["format"] == ROUNDED_LINES_FORMAT
+    assert month("verify", "2026-10").code == 0
+
+
 def test_later_knowledge_is_an_adjustment_of_the_next_month(close: Run, month: Run, place: Place, allot: Allot) -> None:
     assert close().code == 0
     late = run("webui-late", "10-30 06:00", "10-30 16:00")
@@ -129,12 +144,84 @@ def test_what_is_unknown_or_unfinished_is_not_closed(month: Run, place: Place, k
     assert refused.code == 1
     assert "studio-kite: nobody observed how long uses of 2.52 EUR lasted" in refused.err
     assert "eu-1: nobody observed the cluster for 12.00 hours in 1 gap" in refused.err
-    assert refused.err.splitlines()[-1] == "the month 2026-10 can't be closed: --accept-unknown closes it nevertheless"
-    refused = month("close", "2026-11", "--accept-unknown", *words)
+    assert (
+        refused.err.splitlines()[-1]
+        == "the month 2026-10 can't be closed: --accept-unknown --accept-unsigned closes it nevertheless"
+    )
+    refused = month("close", "2026-11", *ACCEPTED, *words)
     assert "the month 2026-11 has not ended" in refused.err
     assert "eu-1: observed until 2026-11-01T02:00:00+01:00" in refused.err
     assert refused.code == 1
     assert git(place.remote, "for-each-ref", "refs/heads/ledger", "refs/tags") == ""
+
+
+def test_a_status_that_nobody_signs_needs_an_option_of_its_own(month: Run, place: Place, key: Path) -> None:
+    words = "2026-10", "--signing-key", key, "--accept-unknown"
+    refused = month("close", *words)
+    assert refused.code == 1
+    assert (
+        "eu-1: the status is not signed, so everyone with write access to its branch can write the usage" in refused.err
+    )
+    assert refused.err.splitlines()[-1] == "the month 2026-10 can't be closed: --accept-unsigned closes it nevertheless"
+    assert LEDGER not in place.refs()
+    output = checked("month close", month("close", *words, "-o", "json").out)
+    assert (output["commit"], len(output["unsigned"])) == (None, 1)
+    assert month("close", *words, "--accept-unsigned").code == 0
+
+
+def test_a_price_that_was_merged_after_its_day_is_named_and_not_closed(
+    close: Run, place: Place, allot: Allot, key: Path
+) -> None:
+    edit(place.root, "platform/specs/l4-quarter.yaml", 'perHour: "0.21"', 'perHour: "9.99"')
+    commit = place.merge()
+    bill = allot("bill", "--month", "2026-10", "--repo", place.root)
+    late = f"the price of l4-quarter from 2026-10-01T00:00:00+02:00 to 2026-11-01T00:00:00+01:00 was 0.21, and commit {commit[:12]} of"
+    assert (bill.code, late in bill.err, "the bill of 2026-10 is not final" in bill.err) == (4, True, True)
+    refused = close()
+    assert (refused.code, late in refused.err) == (1, True)
+    assert (
+        refused.err.splitlines()[-1] == "the month 2026-10 can't be closed: --accept-late-prices closes it nevertheless"
+    )
+    assert LEDGER not in place.refs()
+    output = checked("month close", close("2026-10", "--dry-run", "-o", "json").out)
+    assert [late in text for text in output["latePrices"]] == [True]
+    assert close("2026-10", "--accept-late-prices").code == 0
+
+
+def test_the_date_of_a_commit_makes_no_price_older(
+    place: Place, allot: Allot, month: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(place.root, "platform/specs/l4-quarter.yaml", 'perHour: "0.21"', 'perHour: "9.99"')
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-09-01T00:00:00Z")
+    place.merge()
+    assert allot("bill", "--month", "2026-10", "--repo", place.root).code == 4
+
+
+def test_a_spec_that_was_removed_and_declared_again_has_its_old_price(place: Place, allot: Allot, month: Run) -> None:
+    path = place.root / "platform/specs/l4-quarter.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.unlink()
+    place.merge()
+    path.write_text(text.replace('perHour: "0.21"', 'perHour: "9.99"'), encoding="utf-8")
+    place.merge()
+    bill = allot("bill", "--month", "2026-10", "--repo", place.root)
+    assert bill.code == 4
+    assert "the price of l4-quarter from 2026-10-01T00:00:00+02:00 to 2026-11-01T00:00:00+01:00 was 0.21" in bill.err
+
+
+def test_a_setting_of_billing_that_changed_within_the_month_is_named(place: Place, allot: Allot, month: Run) -> None:
+    edit(place.root, "platform/platform.yaml", "    timeZone:", "    unknown: Billed\n    timeZone:")
+    commit = place.merge()
+    bill = allot("bill", "--month", "2026-10", "--repo", place.root)
+    assert bill.code == 4
+    assert f"spec.billing.unknown was Free when the month began, and commit {commit[:12]} of" in bill.err
+
+
+def test_a_shallow_clone_knows_no_late_price(place: Place, allot: Allot, close: Run, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "--depth=1", f"file://{place.remote}", str(tmp_path / "shallow"))
+    bill = allot("bill", "--month", "2026-10", "--repo", tmp_path / "shallow")
+    assert bill.code == 4
+    assert "the clone is shallow, so nobody knows whether each price was merged before its day" in bill.err
 
 
 def test_months_are_closed_once_and_in_their_order(close: Run, month: Run) -> None:
@@ -169,13 +256,13 @@ def test_a_dry_run_writes_nothing(close: Run, place: Place) -> None:
 
 def test_another_key_than_the_declared_key_closes_nothing(month: Run, place: Place, tmp_path: Path) -> None:
     other = new_key(tmp_path, "other")
-    result = month("close", "2026-10", "--accept-unknown", "--signing-key", other)
+    result = month("close", "2026-10", *ACCEPTED, "--signing-key", other)
     assert "Git signs with another key than spec.billing.publicKey of the platform" in result.err
-    public = month("close", "2026-10", "--accept-unknown", "--signing-key", other.with_suffix(".pub"))
+    public = month("close", "2026-10", *ACCEPTED, "--signing-key", other.with_suffix(".pub"))
     assert public.err.endswith("other.pub is the public half of a key: name the private key\n")
     for setting in (("gpg.format", "ssh"), ("user.signingKey", str(other))):
         git(place.root, "config", *setting)
-    assert "Git signs with another key" in month("close", "2026-10", "--accept-unknown").err
+    assert "Git signs with another key" in month("close", "2026-10", *ACCEPTED).err
     assert git(place.root, "for-each-ref", "refs/tags") == ""
     assert git(place.remote, "for-each-ref", "refs/heads/ledger", "refs/tags") == ""
 
@@ -251,6 +338,37 @@ def test_a_tag_or_a_folder_alone_is_named(close: Run, month: Run, place: Place, 
     assert alone in close("2026-10").err
     git(place.remote, "update-ref", LEDGER, tip)
     assert month("verify", "2026-10").code == 0
+
+
+def test_the_documented_restore_has_the_closed_months(close: Run, month: Run, place: Place, allot: Allot) -> None:
+    assert close().code == 0
+    page = (PROJECT / "docs/operate/upgrade.md").read_text(encoding="utf-8")
+    words = ("clone --quiet --mirror", "init --quiet --bare", "push --quiet", "remote set-url")
+    commands = [line.removeprefix("$ ") for line in page.splitlines() if any(f" {each} " in line for each in words)]
+    assert len(commands) == len(words)
+    script = "\n".join(commands).replace("../gpus.git", str(place.remote))
+    subprocess.run(["bash", "-euc", script], cwd=place.root, check=True)
+    place.remote.rename(place.remote.with_name("lost.git"))
+    for command in ("list", ("verify", "2026-10")):
+        result = month(*([command] if isinstance(command, str) else command))
+        assert (result.code, "114.84 EUR" in result.out) == (0, True), result.err
+    assert allot("bill", "--month", "2026-10", "--repo", place.root).code == 0
+    assert diagnose_ledger(place, allot) == [("ok", "closed months")]
+
+
+def diagnose_ledger(place: Place, allot: Allot) -> list[tuple[str, str]]:
+    """Return the severity and the object of each finding of `allot doctor` about the ledger."""
+    output = checked("doctor", allot("doctor", "--repo", place.root, "-o", "json").out)
+    return [(each["severity"], each["object"]) for each in output["findings"] if each["topic"] == "ledger"]
+
+
+def test_doctor_names_a_missing_tag_and_a_late_price(close: Run, place: Place, allot: Allot) -> None:
+    assert close().code == 0
+    assert diagnose_ledger(place, allot) == [("ok", "closed months")]
+    edit(place.root, "platform/specs/l4-quarter.yaml", 'perHour: "0.21"', 'perHour: "9.99"')
+    place.merge()
+    git(place.remote, "update-ref", "-d", TAG)
+    assert diagnose_ledger(place, allot) == [("error", "closed months"), ("error", "prices")]
 
 
 def test_only_a_closed_month_is_verified(month: Run) -> None:

@@ -109,12 +109,23 @@ def test_what_is_published_again_waits_for_a_status_that_knows() -> None:
     assert (rollout_stage.progress, rollout_stage.state) == ("going", "published")
 
 
-@pytest.mark.parametrize(("sync", "progress"), [("Synced", "done"), ("OutOfSync", "going"), ("Unknown", "done")])
-def test_an_instance_that_runs_is_done_once_its_other_objects_are_applied(sync: str, progress: str) -> None:
+@pytest.mark.parametrize(
+    ("sync", "url", "progress"),
+    [
+        ("Synced", "", "done"),
+        ("OutOfSync", "", "going"),
+        ("OutOfSync", "https://webui.northlight.example/", "done"),
+        ("Unknown", "", "done"),
+    ],
+)
+def test_an_instance_that_runs_is_done_once_its_address_can_be_known(sync: str, url: str, progress: str) -> None:
     status = look(*RUNS)
     (running,) = status.instances
     applications = tuple(application for application in status.applications if application.name != "compute")
-    compute = ApplicationStatus("compute", sync, "Healthy")
-    status = msgspec.structs.replace(status, applications=(*applications, compute))
+    status = msgspec.structs.replace(
+        status,
+        instances=(msgspec.structs.replace(running, url=url),),
+        applications=(*applications, ApplicationStatus("compute", sync, "Healthy")),
+    )
     stage = of(CHANGED._replace(blob=running.observed_blob), status)
-    assert (stage.progress, stage.state, stage.url) == (progress, "running", running.url)
+    assert (stage.progress, stage.state, stage.url) == (progress, "running", url)

@@ -12,7 +12,7 @@ from tests.billing.uses import unit
 from tests.support.sample_catalog import OFFERS
 
 BERLIN = ZoneInfo("Europe/Berlin")
-PRICES = PriceList(OFFERS, BERLIN)
+PRICES = PriceList(OFFERS.platform, BERLIN)
 OCTOBER, NOVEMBER = month_period("2026-10", BERLIN), month_period("2026-11", BERLIN)
 
 

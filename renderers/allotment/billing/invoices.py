@@ -1,13 +1,13 @@
 """Computes the invoices of tenants for a period from recorded uses and prices.
 
-An invoice line is the use of a resource with the same offer, labels and price. Its amount is rounded once, half up. The total
-is the sum of the lines.
+An invoice line is the use of a resource with the same offer, labels and price. The amounts of a resource with one offer and
+price are rounded together, half up, so that more labels don't change their sum. The total is the sum of the lines.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -97,26 +97,97 @@ class _ChargedLine(NamedTuple):
 
 
 def compute_invoice(
-    tenant: str, shares: Iterable[Share], prices: PriceList, budget: Decimal | None, *, bills_unknown: bool = False
+    tenant: str,
+    shares: Iterable[Share],
+    prices: PriceList,
+    budget: Decimal | None,
+    *,
+    bills_unknown: bool = False,
+    rounds_lines: bool = False,
 ) -> Invoice:
     """Return the invoice of a tenant. `shares` are its uses within the period.
 
     With `bills_unknown`, the time in which nobody observed a use is billed too. Each second of a share is on exactly one
-    line.
+    line. With `rounds_lines`, each line is rounded by itself, as in format 1 of the ledger.
     """
     parts_by_key: dict[LineKey, list[Share]] = defaultdict(list)
     for share in shares:
         use = share.use
         labels = tuple(sorted(use.labels.items()))
-        for part in prices.split(use, share.start, share.end):
+        for part in prices.split((use.kind, use.offer), share.start, share.end):
             certain_end = min(max(part.start, share.certain_end), part.end)
             key = LineKey(use.kind, use.name, use.cluster, use.offer, labels, part.amount)
             parts_by_key[key].append(Share(use, part.start, certain_end, part.end))
     keys = sorted(parts_by_key, key=order_key)
+    quantities = {key: _Quantity.of(key, parts_by_key[key]) for key in keys}
+    groups: dict[LineKey, list[LineKey]] = defaultdict(list)
+    for key in keys:
+        groups[key if rounds_lines else key._replace(labels=())].append(key)
+    amounts: dict[LineKey, _Amounts] = {}
+    for group in groups.values():
+        amounts.update(zip(group, _round_together([quantities[key] for key in group]), strict=True))
     lines = [
-        _compute_line(number, key, parts_by_key[key], bills_unknown=bills_unknown) for number, key in enumerate(keys, 1)
+        InvoiceLine(
+            number=number,
+            key=key,
+            weighted_seconds=quantities[key].certain + (quantities[key].unknown if bills_unknown else 0),
+            unknown_weighted_seconds=quantities[key].unknown,
+            amount=amounts[key].certain + (amounts[key].unknown if bills_unknown else 0),
+            unknown_amount=amounts[key].unknown,
+            parts=tuple(parts_by_key[key]),
+        )
+        for number, key in enumerate(keys, 1)
     ]
     return Invoice(tenant, tuple(lines), budget)
+
+
+class _Quantity(NamedTuple):
+    """The certain and the unknown weighted seconds of a line, and their exact amounts."""
+
+    certain: int
+    unknown: int
+    exact_certain: Fraction
+    exact_unknown: Fraction
+
+    @staticmethod
+    def of(key: LineKey, parts: list[Share]) -> _Quantity:
+        certain = sum((part.certain_end - part.start) * part.use.weight for part in parts)
+        unknown = sum((part.end - part.certain_end) * part.use.weight for part in parts)
+        exact = (
+            Fraction(0) if key.price is None else compute_amount(key.price, key.kind, seconds)
+            for seconds in (certain, unknown)
+        )
+        return _Quantity(certain, unknown, *exact)
+
+
+class _Amounts(NamedTuple):
+    """The rounded amounts of the certain and the unknown use of a line."""
+
+    certain: Decimal
+    unknown: Decimal
+
+
+def _round_together(quantities: Sequence[_Quantity]) -> Iterator[_Amounts]:
+    """Yield the amounts of lines, so that their sums are the exact sums, rounded half up."""
+    certain = sum((each.exact_certain for each in quantities), Fraction(0))
+    unknown = sum((each.exact_unknown for each in quantities), Fraction(0))
+    certain_total, total = round_money(certain), round_money(certain + unknown)
+    certain_amounts = distribute(certain_total, [each.exact_certain for each in quantities])
+    unknown_amounts = distribute(total - certain_total, [each.exact_unknown for each in quantities])
+    return map(_Amounts, certain_amounts, unknown_amounts)
+
+
+def distribute(total: Decimal, exact: Sequence[Fraction]) -> list[Decimal]:
+    """Return the amounts in whole cents, with the sum `total`, by the method of the largest remainder (Hare and Niemeyer).
+
+    `total` must be the sum of `exact`, rounded up or down. Each amount is rounded up or down. Of equal remainders, the first is rounded up.
+    """
+    cents = [amount * 100 // 1 for amount in exact]
+    left = int(total.scaleb(2)) - sum(cents)
+    by_remainder = sorted(range(len(exact)), key=lambda at: cents[at] - exact[at] * 100)
+    for at in by_remainder[:left]:
+        cents[at] += 1
+    return [Decimal(each).scaleb(-2) for each in cents]
 
 
 def add_adjustments(invoice: Invoice, adjustments: Iterable[InvoiceLine]) -> Invoice:
@@ -124,25 +195,6 @@ def add_adjustments(invoice: Invoice, adjustments: Iterable[InvoiceLine]) -> Inv
     first = len(invoice.lines) + 1
     numbered = (line._replace(number=number) for number, line in enumerate(adjustments, first))
     return invoice._replace(lines=(*invoice.lines, *numbered))
-
-
-def _compute_line(number: int, key: LineKey, parts: list[Share], *, bills_unknown: bool) -> InvoiceLine:
-    certain = sum((part.certain_end - part.start) * part.use.weight for part in parts)
-    unknown = sum((part.end - part.certain_end) * part.use.weight for part in parts)
-    billed = certain + unknown if bills_unknown else certain
-    certain_amount, whole = (
-        round_money(Fraction(0) if key.price is None else compute_amount(key.price, key.kind, seconds))
-        for seconds in (certain, certain + unknown)
-    )
-    return InvoiceLine(
-        number=number,
-        key=key,
-        weighted_seconds=billed,
-        unknown_weighted_seconds=unknown,
-        amount=whole if bills_unknown else certain_amount,
-        unknown_amount=whole - certain_amount,
-        parts=tuple(parts),
-    )
 
 
 def sum_lines(invoices: Iterable[Invoice], dimensions: Sequence[str]) -> list[tuple[tuple[str, ...], Decimal]]:

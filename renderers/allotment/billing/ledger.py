@@ -11,11 +11,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 
 from allotment.billing.invoices import Invoice, InvoiceLine, LineKey
-from allotment.billing.monthly_bill import MonthlyBill
+from allotment.billing.monthly_bill import LEDGER_FORMAT, ROUNDED_LINES_FORMAT, MonthlyBill
 from allotment.billing.periods import format_moment, month_period, parse_moment
 from allotment.billing.usage_totals import Share
 
-LEDGER_FORMAT = 1
 CLOSING = "closing.json"
 _COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _MAX_AMOUNT = Decimal(10) ** 15
@@ -126,7 +125,7 @@ def close_month(bill: MonthlyBill) -> ClosedMonth:
     """Return the closed month of a final bill with adjustments."""
     invoices = {invoice.tenant: _build_invoice(bill, invoice) for invoice in bill.invoices}
     closing = Closing(
-        format=LEDGER_FORMAT,
+        format=bill.ledger_format,
         month=bill.month,
         time_zone=str(bill.zone),
         currency=bill.currency,
@@ -173,8 +172,9 @@ def parse_month(files: Mapping[str, bytes]) -> ClosedMonth:
         raise InvalidLedger(f"{CLOSING} is missing") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, OSError) as error:
         raise InvalidLedger(str(error)) from None
-    if {closing.format, *(invoice.format for invoice in invoices)} != {LEDGER_FORMAT}:
-        raise InvalidLedger(f"its format is not {LEDGER_FORMAT}")
+    formats = {closing.format, *(invoice.format for invoice in invoices)}
+    if len(formats) != 1 or not formats <= {ROUNDED_LINES_FORMAT, LEDGER_FORMAT}:
+        raise InvalidLedger(f"its format is not {ROUNDED_LINES_FORMAT} or {LEDGER_FORMAT}")
     if {invoice_path(invoice.tenant) for invoice in invoices} != files.keys() - {CLOSING}:
         raise InvalidLedger("an invoice names another tenant than its file")
     if {invoice.month for invoice in invoices} - {closing.month}:
@@ -218,7 +218,7 @@ def read_key(key: LedgerKey) -> LineKey:
 
 def _build_invoice(bill: MonthlyBill, invoice: Invoice) -> LedgerInvoice:
     return LedgerInvoice(
-        format=LEDGER_FORMAT,
+        format=bill.ledger_format,
         tenant=invoice.tenant,
         month=bill.month,
         currency=bill.currency,

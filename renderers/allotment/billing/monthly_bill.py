@@ -9,14 +9,20 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from allotment.billing.invoices import Invoice, InvoiceLine, add_adjustments
+from allotment.billing.late_changes import LateChange
 from allotment.billing.periods import Period
 from allotment.billing.recorded_use import ClusterRecord
+
+# The format of the ledger. In format 1, each line was rounded by itself.
+ROUNDED_LINES_FORMAT, LEDGER_FORMAT = 1, 2
 
 
 class MonthlyBill(NamedTuple):
     """The invoices of a month, sorted by tenant. `provider` is the displayed name of the platform. `commit` is the commit of the declarations with prices and budgets.
 
     `gpus_by_spec` has the physical GPUs of a unit of each GPUSpec. `closed_in` is the commit of the ledger that closed the month; empty for an open month.
+    `late_changes` are the changes of its prices that were merged after their day. `has_price_history` is False if the clone lacks merges of the month, so that
+    nobody knows them. `ledger_format` says how the amounts are rounded.
     """
 
     month: str
@@ -30,6 +36,9 @@ class MonthlyBill(NamedTuple):
     invoices: tuple[Invoice, ...]
     gpus_by_spec: Mapping[str, Fraction]
     closed_in: str = ""
+    late_changes: tuple[LateChange, ...] = ()
+    has_price_history: bool = True
+    ledger_format: int = LEDGER_FORMAT
 
     def with_adjustments(self, adjustments: Mapping[str, Sequence[InvoiceLine]]) -> MonthlyBill:
         """Return the bill with adjustments of closed months, by tenant. Each tenant must have an invoice."""
@@ -50,12 +59,14 @@ class MonthlyBill(NamedTuple):
 
     @property
     def is_final(self) -> bool:
-        """Whether the month is closed, or the record covers its end and each line has a price.
+        """Whether the month is closed, or the record covers its end and each line has a price that was merged before its day.
 
         A cluster that has never been reported doesn't count, but at least one cluster must have a record.
         """
         if self.closed_in:
             return True
         records = [record for record in self.clusters if record.commit or record.problems]
-        has_prices = not any(invoice.unpriced_lines for invoice in self.invoices)
+        has_prices = self.has_price_history and not (
+            self.late_changes or any(invoice.unpriced_lines for invoice in self.invoices)
+        )
         return has_prices and bool(records) and all(record.covers_end(self.period) for record in records)

@@ -1,21 +1,22 @@
-"""Finds the price of each second of a use."""
+"""Finds the price of an offer at each second."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
 from allotment.billing.periods import HOUR_SECONDS, find_midnight, split_interval
-from allotment.billing.recorded_use import Use
 from allotment.capacity.pricing import HOURS_A_MONTH
-from allotment.declared.inventory import Catalog
+from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.declared.values import GIBI
+
+PriceKey = tuple[str, str]  # the kind of the use, and the GPUSpec or the StorageSpec
 
 
 class PricePeriod(NamedTuple):
@@ -26,7 +27,7 @@ class PricePeriod(NamedTuple):
 
 
 class PricedPart(NamedTuple):
-    """A part of a use with one price. `amount` is None if the use has no price."""
+    """A part of a time with one price. `amount` is None if the offer has no price."""
 
     start: int
     end: int
@@ -34,14 +35,14 @@ class PricedPart(NamedTuple):
 
 
 class PriceList:
-    """The prices of a catalog: of a unit per hour, and of a GiB per month of 730 hours."""
+    """The prices of a platform's offers: of a unit per hour, and of a GiB per month of 730 hours."""
 
-    def __init__(self, catalog: Catalog, zone: datetime.tzinfo) -> None:
-        self._prices: dict[tuple[str, str], list[PricePeriod]] = {}
-        for name, spec in catalog.platform.of_kind(GPUSpec).items():
+    def __init__(self, platform: ScopeDeclarations, zone: datetime.tzinfo) -> None:
+        self._prices: dict[PriceKey, list[PricePeriod]] = {}
+        for name, spec in platform.of_kind(GPUSpec).items():
             prices = {price.start: price.per_hour for price in spec.model.spec.prices}
             self._prices[INSTANCE.kind.name, name] = _build_periods(prices, zone)
-        for name, storage_spec in catalog.platform.of_kind(StorageSpec).items():
+        for name, storage_spec in platform.of_kind(StorageSpec).items():
             for kind, monthly in (
                 (STORAGE, storage_spec.model.spec.prices),
                 (SNAPSHOT, storage_spec.model.spec.snapshot_prices),
@@ -49,9 +50,18 @@ class PriceList:
                 prices = {price.start: price.per_gib_month for price in monthly}
                 self._prices[kind.kind.name, name] = _build_periods(prices, zone)
 
-    def split(self, use: Use, start: int, end: int) -> Iterator[PricedPart]:
-        """Yield the parts of a use between two times, each with its price."""
-        periods: Sequence[PricePeriod] = self._prices.get((use.kind, use.offer), ())
+    @property
+    def keys(self) -> Collection[PriceKey]:
+        """The declared offers."""
+        return self._prices.keys()
+
+    def find_amount(self, key: PriceKey, moment: int) -> Decimal | None:
+        """Return the price of an offer at a time; None if it has no price."""
+        return next((part.amount for part in self.split(key, moment, moment + 1)), None)
+
+    def split(self, key: PriceKey, start: int, end: int) -> Iterator[PricedPart]:
+        """Yield the parts of the time between two times in which an offer has one price."""
+        periods: Sequence[PricePeriod] = self._prices.get(key, ())
         if not periods:
             if start < end:
                 yield PricedPart(start, end, None)

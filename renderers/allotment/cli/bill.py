@@ -60,7 +60,8 @@ def command(
 ) -> None:
     """Compute the invoice of each tenant for a month, from the recorded usage and the declared prices.
 
-    A line is the use of a resource with the same spec, labels and price. Its amount is quantity × price, rounded once, half up.
+    A line is the use of a resource with the same spec, labels and price. Its amount is quantity × price. The lines of a resource
+    with one spec and price are rounded together, half up.
     A unit has a price per hour, a storage or snapshot per GiB and month of 730 hours. A price applies from midnight of its first
     day in the billing time zone. The command reads the prices of the merged declarations, and changes nothing. A closed month
     is computed from the commits of its closing (`allot month close`). The next month has the adjustments of closed months.
@@ -72,7 +73,8 @@ def command(
     `billing.unknown: Billed`.
 
     Until each cluster was observed to the end of the month, the bill is not final. A cluster that has never reported doesn't
-    count. If a part of the record can't be read, or a use has no price, the bill is not final, and the exit status is 4.
+    count. If a part of the record can't be read, a use has no price, or a price was merged after its day, the bill is not final,
+    and the exit status is 4.
 
     \b
     Examples:
@@ -119,7 +121,7 @@ def command(
         click.echo(escape_unprintable(note, 1000), err=True)
     has_problem = print_record_notes(bill.clusters, bill.period, bill.zone)
     has_unpriced = [_print_unpriced(invoice) for invoice in bill.invoices]
-    if has_problem or any(has_unpriced):
+    if has_problem or any(has_unpriced) | _print_price_doubts(bill):
         raise click.exceptions.Exit(EXIT_WITH_WARNINGS)
 
 
@@ -166,6 +168,17 @@ def _print_unpriced(invoice: Invoice) -> bool:
     for line in invoice.unpriced_lines:
         click.echo(escape_unprintable(f"{invoice.tenant}: {describe_unpriced_line(line)}", 1000), err=True)
     return bool(invoice.unpriced_lines)
+
+
+def _print_price_doubts(bill: MonthlyBill) -> bool:
+    """Name the prices that were merged after their day on standard error. Return whether there are any, or nobody knows."""
+    from allotment.reports.record_notes import SHALLOW_HISTORY, describe_late_change
+
+    doubts = [describe_late_change(change, bill.zone) for change in bill.late_changes]
+    doubts += () if bill.has_price_history else [SHALLOW_HISTORY]
+    for text in doubts:
+        click.echo(escape_unprintable(text, 1000), err=True)
+    return bool(doubts)
 
 
 def _print_sums(bill: MonthlyBill, dimensions: tuple[str, ...], style: str) -> None:

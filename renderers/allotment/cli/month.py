@@ -13,7 +13,6 @@ from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, escape_unprintable, pluralize
 
 if TYPE_CHECKING:
-    from allotment.billing.monthly_bill import MonthlyBill
     from allotment.services.billing.billing_source import BillingSource
     from allotment.services.billing.month_closing import ClosingDraft
     from allotment.services.billing.month_verification import Verification
@@ -45,6 +44,18 @@ def command() -> None:
     is_flag=True,
     help="Close the month although nobody observed some of its time.",
 )
+@click.option(
+    "--accept-unsigned",
+    "accepts_unsigned",
+    is_flag=True,
+    help="Close the month although a cluster declares no key of its reporter, so that others can write its usage.",
+)
+@click.option(
+    "--accept-late-prices",
+    "accepts_late_prices",
+    is_flag=True,
+    help="Close the month although a price or a setting of billing was merged after the time that it applies to.",
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing.")
 @output_option()
 @record_options
@@ -53,6 +64,8 @@ def close(
     month: str,
     signing_key: Path | None,
     accepts_unknown: bool,
+    accepts_unsigned: bool,
+    accepts_late_prices: bool,
     dry_run: bool,
     style: str,
     repo: Path | None,
@@ -60,13 +73,15 @@ def close(
 ) -> None:
     """Write the invoices of a month and their evidence to the branch `ledger` of origin, and sign the tag `bill/MONTH`.
 
-    The command refuses a month that has not ended, or of which something is unknown or unfinished: a cluster was not observed
-    until its end, a part of the record can't be read, or a use has no price. --accept-unknown closes a month with time that
-    nobody observed. Months are closed in their order. The platform must declare the key of the tag, spec.billing.publicKey.
+    The command refuses a month that has not ended, of which a part of the record can't be read, or with a use without a price.
+    It also refuses each kind of doubt, until an option accepts it: time that nobody observed (--accept-unknown), a cluster
+    without a signed status (--accept-unsigned), and prices that were merged after their day (--accept-late-prices).
+    Months are closed in their order. The platform must declare the key of the tag, spec.billing.publicKey.
 
     A closed month never changes. If later knowledge changes its amounts, the next closing has the differences as adjustments.
 
-    Exit status: 0 closed, 1 refused.
+    Exit status: 0 closed, or with --dry-run nothing prevents the closing; 1 refused; 2 the command is wrong, the month is
+    closed already, origin doesn't answer, or another closing was faster.
 
     \b
     Examples:
@@ -81,15 +96,21 @@ def close(
     source = _open_source_with_origin(repo, url)
     ledger = fetch_ledger(source)
     draft = draft_closing(source, ledger, month, int(current_time().timestamp()))
-    refusals = (*draft.refusals, *(() if accepts_unknown else draft.unknowns))
+    doubts = {
+        "--accept-unknown": () if accepts_unknown else draft.unknowns,
+        "--accept-unsigned": () if accepts_unsigned else draft.unsigned,
+        "--accept-late-prices": () if accepts_late_prices else draft.late_prices,
+    }
+    needed = [option for option, texts in doubts.items() if texts]
+    is_refused = bool(draft.refusals or needed)
     commit = None
-    if not refusals and not dry_run:
+    if not is_refused and not dry_run:
         if signing_key is not None:
             source.clone.repository.sign_with(signing_key, keep=False)
         commit = write_month(source, ledger, draft)
     _print_closing(draft, commit, style)
-    if refusals:
-        accept = "" if draft.refusals else ": --accept-unknown closes it nevertheless"
+    if is_refused:
+        accept = "" if draft.refusals else f": {' '.join(needed)} closes it nevertheless"
         click.echo(f"the month {month} can't be closed{accept}", err=True)
         raise click.exceptions.Exit(1)
 
@@ -190,6 +211,8 @@ def _print_closing(draft: ClosingDraft, commit: str | None, style: str) -> None:
             invoices=list_closed_invoices(bill),
             refusals=draft.refusals,
             unknowns=draft.unknowns,
+            unsigned=draft.unsigned,
+            late_prices=draft.late_prices,
             notes=draft.notes,
         )
         click.echo(as_json(output), nl=False)
@@ -198,7 +221,7 @@ def _print_closing(draft: ClosingDraft, commit: str | None, style: str) -> None:
     from allotment.cli.list_options import print_table
     from allotment.reports.invoice_columns import invoice_columns
 
-    for text in (*draft.refusals, *draft.unknowns, *draft.notes, *_list_unsigned(bill)):
+    for text in (*draft.refusals, *draft.unknowns, *draft.unsigned, *draft.late_prices, *draft.notes):
         click.echo(escape_unprintable(text, 1000), err=True)
     print_table(bill.invoices, invoice_columns(bill.currency), wide=False)
     total = f"{format_money(bill.total)} {bill.currency}"
@@ -206,14 +229,6 @@ def _print_closing(draft: ClosingDraft, commit: str | None, style: str) -> None:
         click.echo(f"Total {total}; {bill.month} is not closed")
     else:
         click.echo(f"Total {total}; closed {bill.month} with commit {commit[:12]} and tag {tag_name(bill.month)}")
-
-
-def _list_unsigned(bill: MonthlyBill) -> list[str]:
-    return [
-        f"{record.cluster}: the status is not signed, so everyone with write access to its branch can write the usage"
-        for record in bill.clusters
-        if record.commit and not record.is_signed
-    ]
 
 
 def _print_verification(verification: Verification, style: str) -> None:

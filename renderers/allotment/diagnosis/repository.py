@@ -50,13 +50,26 @@ class BranchState(NamedTuple):
     record_trouble: str = ""
 
 
+class LedgerState(NamedTuple):
+    """The state of the ledger at origin, and of the prices of the open months.
+
+    `months` are the closed months. `faults` are the reasons why the ledger is not as it was closed. `late_prices` describe the
+    prices and settings that were merged after the time that they apply to. If they can't be found out, `skip_reason` says why.
+    """
+
+    months: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+    late_prices: tuple[str, ...] = ()
+    skip_reason: str = ""
+
+
 class RepositoryState(NamedTuple):
     """The state of the repository, in Git and in its working tree.
 
     - `errors` and `warnings` are numbers of findings. `placeholders` is the number of warnings about values of the
       sample that nobody has replaced.
     - `missing_files` are the files that CI needs and that do not exist.
-    - `branches` is None if the repository has no commit, or no remote `origin`.
+    - `branches` and `ledger` are None if the repository has no commit, or no remote `origin`.
     """
 
     errors: int
@@ -65,6 +78,7 @@ class RepositoryState(NamedTuple):
     missing_files: tuple[str, ...]
     has_publisher_key: bool
     branches: BranchState | None
+    ledger: LedgerState | None = None
 
 
 def diagnose_repository(repository: RepositoryState) -> list[Diagnosis]:
@@ -73,6 +87,7 @@ def diagnose_repository(repository: RepositoryState) -> list[Diagnosis]:
         *_with_topic("declarations", _check_declarations(repository)),
         *_with_topic("ci", _check_ci(repository)),
         *diagnose_branches(repository.branches, repository.has_publisher_key),
+        *_with_topic("ledger", _check_ledger(repository.ledger)),
     ]
 
 
@@ -154,6 +169,25 @@ def _check_branches(branches: BranchState | None) -> Iterator[Diagnosis]:
         words = f"{pluralize(branches.unpublished, 'change')} {'is' if branches.unpublished == 1 else 'are'} merged and not published"
         advice = "allot status --state merged --state kept --state removing shows the reasons"
         yield warning("rendered branches", words, advice)
+
+
+def _check_ledger(ledger: LedgerState | None) -> Iterator[Diagnosis]:
+    if ledger is None:
+        yield skipped("closed months", "this repository has no remote named origin for the ledger")
+        return
+    for fault in ledger.faults:
+        advice = (
+            "push the branch ledger and the tags bill/* again from a clone that has them, and protect them at the forge"
+        )
+        yield error("closed months", escape_unprintable(fault, 1000), advice)
+    for text in ledger.late_prices:
+        advice = "restore the price, or finance accepts it: allot month close --accept-late-prices"
+        yield error("prices", escape_unprintable(text, 1000), advice)
+    if ledger.skip_reason:
+        yield skipped("prices" if ledger.months else "closed months", escape_unprintable(ledger.skip_reason, 1000))
+    elif not ledger.faults and not ledger.late_prices:
+        months = f"{pluralize(len(ledger.months), 'month')}, until {ledger.months[-1]}" if ledger.months else "no month"
+        yield ok("closed months", f"{months}; each price of the open months was merged before its day")
 
 
 def _check_status(clusters: Sequence[ClusterBranches]) -> Iterator[Diagnosis]:

@@ -154,8 +154,8 @@ def derive_stage(
     going = orphans.removal_conditions(observation)
     if going and runtime_stage.progress == "done":
         runtime_stage = RolloutStage("going", runtime_stage.state, _join_messages(going), runtime_stage.url)
-    if runtime_stage.progress == "done" and _is_syncing(resource, statuses):
-        # Its pods may run before its address exists, and the last comment shows the address.
+    if runtime_stage.state == "running" and not runtime_stage.url and _is_syncing(resource, statuses):
+        # Its pods may run before its address exists. The last comment shows the address.
         runtime_stage = runtime_stage._replace(progress="going", message="Argo CD still applies its other objects")
     if runtime_stage.progress == "failed":
         return runtime_stage  # the message of this stage also names the orphans

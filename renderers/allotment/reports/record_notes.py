@@ -1,4 +1,4 @@
-"""Describes the limits of the recorded usage of a cluster in a period."""
+"""Describes why a bill is not certain: the limits of the recorded usage, and changes of prices after their day."""
 
 from __future__ import annotations
 
@@ -6,13 +6,28 @@ import datetime
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from allotment.billing.late_changes import LateChange
 from allotment.billing.periods import Period, format_moment
 from allotment.billing.recorded_use import ClusterRecord
 from allotment.billing.usage_totals import to_hours
+from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.problems import pluralize
 from allotment.reports.usage_columns import format_hours
 
 _SHOWN_GAPS = 5
+UNSIGNED = (
+    "the status is not signed, so everyone with write access to its branch can write the usage: declare spec.reporter.publicKey"
+    " of the Cluster"
+)
+SHALLOW_HISTORY = (
+    "the clone is shallow, so nobody knows whether each price was merged before its day: run `git fetch --unshallow`, in CI"
+    " fetch the whole history (fetch-depth: 0, GIT_DEPTH: 0)"
+)
+_PRICES = {
+    INSTANCE.kind.name: "price",
+    STORAGE.kind.name: "price",
+    SNAPSHOT.kind.name: "snapshot price",
+}
 
 
 class RecordNote(NamedTuple):
@@ -20,6 +35,18 @@ class RecordNote(NamedTuple):
 
     text: str
     is_problem: bool = False
+
+
+def describe_late_change(change: LateChange, zone: datetime.tzinfo) -> str:
+    """Return a sentence about a price or a setting that a merge changed for a time before it."""
+    merge = f"commit {change.commit[:12]} of {format_moment(change.merged_at, zone)}"
+    if change.field:
+        return f"{change.field} was {change.before} when the month began, and {merge} made it {change.after}"
+    start, end = format_moment(change.start, zone), format_moment(change.end, zone)
+    return (
+        f"the {_PRICES[change.kind]} of {change.offer} from {start} to {end} was {change.before or 'not declared'}, and {merge}"
+        f" made it {change.after} afterwards"
+    )
 
 
 def describe_record(
@@ -33,10 +60,7 @@ def describe_record(
             yield RecordNote("no reporter has reported it yet")
         return
     if about_signature and not record.is_signed:
-        yield RecordNote(
-            "the status is not signed, so everyone with write access to its branch can write the usage: declare spec.reporter.publicKey"
-            " of the Cluster"
-        )
+        yield RecordNote(UNSIGNED)
     if record.recorded_since is not None and period.start < record.recorded_since:
         yield RecordNote(f"usage is recorded since {format_moment(record.recorded_since, zone)}")
     if record.observed_until is not None and record.observed_until < period.end:

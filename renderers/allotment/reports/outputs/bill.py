@@ -18,6 +18,7 @@ from allotment.reports.outputs.usage import (
     period_output,
     round_number,
 )
+from allotment.reports.record_notes import describe_late_change
 
 
 class LinePartOutput(Part, frozen=True, kw_only=True):
@@ -38,8 +39,8 @@ class LinePartOutput(Part, frozen=True, kw_only=True):
 class InvoiceLineOutput(Part, frozen=True, kw_only=True):
     """A line of an invoice: the use of a resource with the same spec, labels and price.
 
-    `quantity` is in the unit of the price: unit hours, or GiB months of 730 hours. `amount` is quantity × price, rounded once,
-    half up. `unknownQuantity` is the use that nobody observed, and `unknownAmount` is its price, a part of `amount` if
+    `quantity` is in the unit of the price: unit hours, or GiB months of 730 hours. `amount` is quantity × price. The
+    lines of a resource with one spec and price are rounded together, half up. `unknownQuantity` is the use that nobody observed, and `unknownAmount` is its price, a part of `amount` if
     `unknownIsBilled`. `price` is null if the use has no price. `parts` are empty without --explain. If
     `adjusts` is a month, the line is an adjustment of this closed month, and may be negative.
     """
@@ -81,8 +82,9 @@ class AmountOutput(Part, frozen=True):
 class BillOutput(Output, frozen=True, kw_only=True, tag="BillOutput"):
     """The invoices of a month.
 
-    `isFinal` is false if a cluster was not observed until the end of the month, if a part of its record can't be read, or if
-    a line has no price. A cluster that has never been reported doesn't count.
+    `isFinal` is false if a cluster was not observed until the end of the month, if a part of its record can't be read, if a line
+    has no price, or if a price was merged after its day: `latePrices` describes each such change. A cluster that has never been
+    reported doesn't count.
     `commit` is the commit of the declarations, which has the prices and budgets. `closedIn` is the commit of the ledger that
     closed the month; it is null for an open month. `sums` are those of each group of --by.
     """
@@ -95,6 +97,7 @@ class BillOutput(Output, frozen=True, kw_only=True, tag="BillOutput"):
     commit: str
     closed_in: str | None
     clusters: tuple[ClusterRecordOutput, ...]
+    late_prices: tuple[str, ...]
     invoices: tuple[InvoiceOutput, ...]
     sums: tuple[AmountOutput, ...]
 
@@ -157,6 +160,7 @@ def bill_output(bill: MonthlyBill, explained: int | None = None, amounts: tuple[
         commit=bill.commit,
         closed_in=bill.closed_in or None,
         clusters=cluster_record_outputs(bill.clusters, bill.period),
+        late_prices=tuple(describe_late_change(change, bill.zone) for change in bill.late_changes),
         invoices=tuple(invoice_output(invoice, () if explained is None else (explained,)) for invoice in bill.invoices),
         sums=amounts,
     )

@@ -20,8 +20,10 @@ class ClosedInvoiceOutput(Part, frozen=True):
 class MonthCloseOutput(Output, frozen=True, kw_only=True, tag="MonthCloseOutput"):
     """The closing of a month.
 
-    `commit` is the commit of the ledger; it is null with --dry-run, or if `refusals` prevent the closing. `unknowns` describe
-    the time that nobody observed, which --accept-unknown accepts. `notes` name adjustments that can't be computed.
+    `commit` is the commit of the ledger; it is null with --dry-run, or if `refusals` or doubts prevent the closing. `unknowns`
+    describe the time that nobody observed, which --accept-unknown accepts. `unsigned` names the clusters without a signed
+    status, which --accept-unsigned accepts. `latePrices` describes the prices that were merged after their day, which
+    --accept-late-prices accepts. `notes` name adjustments that can't be computed.
     """
 
     month: str
@@ -32,6 +34,8 @@ class MonthCloseOutput(Output, frozen=True, kw_only=True, tag="MonthCloseOutput"
     invoices: tuple[ClosedInvoiceOutput, ...]
     refusals: tuple[str, ...]
     unknowns: tuple[str, ...]
+    unsigned: tuple[str, ...]
+    late_prices: tuple[str, ...]
     notes: tuple[str, ...]
 
 

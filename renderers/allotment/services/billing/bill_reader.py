@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.billing.invoices import compute_invoice
-from allotment.billing.monthly_bill import MonthlyBill
+from allotment.billing.monthly_bill import LEDGER_FORMAT, ROUNDED_LINES_FORMAT, MonthlyBill
 from allotment.billing.periods import month_period
 from allotment.billing.prices import PriceList
 from allotment.billing.recorded_use import UsageRecord
@@ -35,16 +35,17 @@ def compute_bill(
     *,
     adjusted_tenants: Collection[str] = (),
     catalog: Catalog | None = None,
+    ledger_format: int = LEDGER_FORMAT,
 ) -> MonthlyBill:
     """Return the bill of a month. It has an invoice for each tenant with usage or in `adjusted_tenants`, or for `tenant` alone.
 
     `source` has the prices and the budgets. `record` has the usage of the month. `catalog` is that of `source`, if the caller
-    has it already.
+    has it already. `ledger_format` is that of a closed month.
     """
     period = month_period(month, zone)
     day = datetime.datetime.fromtimestamp(period.end - 1, zone).date()
     catalog = check_catalog(source, day).catalog if catalog is None else catalog._replace(as_of=day)
-    prices = PriceList(catalog, zone)
+    prices = PriceList(catalog.platform, zone)
     shares_by_tenant: dict[str, list[Share]] = defaultdict(list)
     for share in clip_uses(record.uses, period):
         shares_by_tenant[share.use.tenant].append(share)
@@ -62,10 +63,18 @@ def compute_bill(
         commit=source.commit,
         clusters=record.clusters,
         invoices=tuple(
-            compute_invoice(name, shares_by_tenant.get(name, ()), prices, budgets[name], bills_unknown=bills_unknown)
+            compute_invoice(
+                name,
+                shares_by_tenant.get(name, ()),
+                prices,
+                budgets[name],
+                bills_unknown=bills_unknown,
+                rounds_lines=ledger_format == ROUNDED_LINES_FORMAT,
+            )
             for name in tenants
         ),
         gpus_by_spec={name: physical_gpus(spec.model.spec) for name, spec in catalog.platform.of_kind(GPUSpec).items()},
+        ledger_format=ledger_format,
     )
 
 

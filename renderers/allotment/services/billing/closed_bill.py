@@ -12,6 +12,7 @@ from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.repository import Repository
 from allotment.billing.adjustments import compute_adjustments
 from allotment.billing.invoices import InvoiceLine
+from allotment.billing.late_changes import select_billed
 from allotment.billing.ledger import ClosedCluster, ClosedMonth, Closing
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import month_period, next_month, parse_moment
@@ -20,6 +21,7 @@ from allotment.problems import OperationRefused
 from allotment.services.billing.bill_reader import compute_bill
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.ledger_branch import LedgerBranch
+from allotment.services.billing.price_history import is_history_complete, list_late_changes
 from allotment.services.billing.usage_reader import read_record_at
 from allotment.services.platform_settings import ORIGIN, read_platform, read_reporter_keys
 
@@ -63,7 +65,11 @@ def compute_open_bill(
         tenant,
         adjusted_tenants=adjustments.lines,
     )
-    return bill.with_adjustments(adjustments.lines), adjustments.notes
+    bill = bill.with_adjustments(adjustments.lines)._replace(
+        late_changes=select_billed(list_late_changes(source, bill.period), bill.invoices),
+        has_price_history=is_history_complete(source, bill.period),
+    )
+    return bill, adjustments.notes
 
 
 def list_adjustable_months(ledger: LedgerBranch, before: str, tenant: str | None = None) -> list[ClosedMonth]:
@@ -157,7 +163,16 @@ def _compute_bill_at(
         raise OperationRefused(f"platform/platform.yaml of commit {closing.commit[:12]} can't be read")
     billing = platform.spec.billing
     zone = ZoneInfo(billing.time_zone)
-    return compute_bill(source, billing, zone, closing.month, record, tenant, adjusted_tenants=adjusted_tenants)
+    return compute_bill(
+        source,
+        billing,
+        zone,
+        closing.month,
+        record,
+        tenant,
+        adjusted_tenants=adjusted_tenants,
+        ledger_format=closing.format,
+    )
 
 
 def _open_source(root: Path, repository: Repository, closing: Closing) -> CommitSource:

@@ -41,7 +41,9 @@ def compute_costs(
     """
     day = find_day(month.now, month.zone)
     catalog = check_catalog(source, day).catalog if catalog is None else catalog._replace(as_of=day)
-    forecaster = Forecaster(record, PriceList(catalog, month.zone), month, bills_unknown=billing.unknown == "Billed")
+    forecaster = Forecaster(
+        record, PriceList(catalog.platform, month.zone), month, bills_unknown=billing.unknown == "Billed"
+    )
     resources: list[DeclaredCost] = []
     months: list[TenantMonth] = []
     for name in sorted(tenants):

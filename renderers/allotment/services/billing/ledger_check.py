@@ -14,14 +14,18 @@ from allotment.services.platform_settings import read_platform
 
 def require_sound_ledger(source: BillingSource, ledger: LedgerBranch) -> None:
     """Raise OperationRefused with all faults of the ledger, if it has any."""
-    months = sorted({*ledger.tags, *ledger.list_folders()})
-    faults = [fault for month in months for fault in find_faults(source, ledger, month)]
-    faults += _find_reordered(source, ledger) if not faults else ()
-    if faults:
+    if faults := list_faults(source, ledger):
         raise OperationRefused(
             f"the ledger is not as `allot month close` wrote it: {'; '.join(faults)}. Restore the branch ledger and the tags"
             " bill/* of origin, and protect them at the forge"
         )
+
+
+def list_faults(source: BillingSource, ledger: LedgerBranch) -> list[str]:
+    """Return the faults of all closed months."""
+    months = sorted({*ledger.tags, *ledger.list_folders()})
+    faults = [fault for month in months for fault in find_faults(source, ledger, month)]
+    return faults or list(_find_reordered(source, ledger))
 
 
 def find_faults(source: BillingSource, ledger: LedgerBranch, month: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from allotment.billing.periods import next_month
 from allotment.capacity.pricing import format_money
 from allotment.problems import OperationRefused
 from allotment.reports.invoice_pages import describe_unpriced_line
-from allotment.reports.record_notes import describe_record
+from allotment.reports.record_notes import SHALLOW_HISTORY, UNSIGNED, describe_late_change, describe_record
 from allotment.services.billing.billing_source import BillingSource, read_record
 from allotment.services.billing.closed_bill import compute_open_bill
 from allotment.services.billing.ledger_branch import LedgerBranch, push_closing, write_closing
@@ -22,7 +22,12 @@ from allotment.services.platform_settings import ORIGIN, read_platform
 class ClosingDraft(NamedTuple):
     """A month that can be closed, or the reasons why it can't.
 
-    `refusals` prevent the closing. `unknowns` describe usage that nobody knows, or knows only later; a person may accept them.
+    `refusals` prevent the closing. A person may accept the doubts, each kind by itself:
+
+    - `unknowns` describe usage that nobody knows, or knows only later.
+    - `unsigned` names the clusters without a declared key. Everyone with write access can write their usage.
+    - `late_prices` describes the prices and settings that were merged after the time that they apply to.
+
     `notes` name adjustments that can't be computed. `key` is the public SSH key of the tag; empty if none is declared.
     """
 
@@ -30,6 +35,8 @@ class ClosingDraft(NamedTuple):
     key: str
     refusals: tuple[str, ...]
     unknowns: tuple[str, ...]
+    unsigned: tuple[str, ...]
+    late_prices: tuple[str, ...]
     notes: tuple[str, ...]
 
 
@@ -54,7 +61,17 @@ def draft_closing(source: BillingSource, ledger: LedgerBranch, month: str, now: 
         )
     elif key is None:
         refusals.insert(0, "declare the key of the tags first: spec.billing.publicKey of the platform")
-    return ClosingDraft(bill, key or "", tuple(refusals), tuple(_list_unknowns(source, ledger, bill)), notes)
+    return ClosingDraft(
+        bill=bill,
+        key=key or "",
+        refusals=tuple(refusals),
+        unknowns=tuple(_list_unknowns(source, ledger, bill)),
+        unsigned=tuple(
+            f"{record.cluster}: {UNSIGNED}" for record in bill.clusters if record.commit and not record.is_signed
+        ),
+        late_prices=tuple(describe_late_change(change, bill.zone) for change in bill.late_changes),
+        notes=notes,
+    )
 
 
 def write_month(source: BillingSource, ledger: LedgerBranch, draft: ClosingDraft) -> str:
@@ -76,6 +93,8 @@ def _list_refusals(ledger: LedgerBranch, bill: MonthlyBill, now: int) -> Iterato
         yield f"the month {bill.month} has not ended"
     if ledger.months and (following := next_month(ledger.months[-1])) != bill.month:
         yield f"months are closed in their order: {following} is the next"
+    if not bill.has_price_history:
+        yield SHALLOW_HISTORY
     if not any(record.commit for record in bill.clusters):
         yield "no cluster has recorded its usage"
     for record in bill.clusters:

@@ -71,7 +71,9 @@ def forecast_changes(
         each.cluster for each in record.clusters if is_observed_in(each, month)
     }
     catalog = check_catalog(source, now.astimezone(month.zone).date()).catalog
-    forecaster = Forecaster(record, PriceList(catalog, month.zone), month, bills_unknown=billing.unknown == "Billed")
+    forecaster = Forecaster(
+        record, PriceList(catalog.platform, month.zone), month, bills_unknown=billing.unknown == "Billed"
+    )
     forecasts = tuple(
         forecaster.forecast(
             change.tenant,

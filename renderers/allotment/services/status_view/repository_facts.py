@@ -8,14 +8,20 @@ from pathlib import Path
 
 from allotment.adapters.folder_source import FolderSource, is_regular
 from allotment.adapters.git.repository import Repository as Git
+from allotment.billing.periods import Period, find_day, month_period, next_month, previous_month
 from allotment.declared.forges import FORGES
 from allotment.declared.kinds.platform import Platform
-from allotment.diagnosis.repository import BranchState, ClusterBranches, RepositoryState
+from allotment.diagnosis.repository import BranchState, ClusterBranches, LedgerState, RepositoryState
 from allotment.observed.publish_state import PublishState, format_headline
 from allotment.observed.resource_status import ResourceStatus
 from allotment.problems import OperationRefused
+from allotment.reports.record_notes import SHALLOW_HISTORY, describe_late_change
 from allotment.reports.status_tables import format_age, is_stale
 from allotment.rules import placeholders
+from allotment.services.billing.billing_source import open_billing_source
+from allotment.services.billing.closed_bill import fetch_ledger
+from allotment.services.billing.ledger_check import list_faults
+from allotment.services.billing.price_history import is_history_complete, list_late_changes
 from allotment.services.check.repository_check import RepositoryCheck
 from allotment.services.reporter.clone import Clone
 from allotment.services.status_view.publish_check import PublishCheck
@@ -43,6 +49,7 @@ def collect_repository_facts(root: Path, repository_check: RepositoryCheck, chec
         missing_files=tuple(_find_missing_files(root, workflow) if workflow else ()),
         has_publisher_key=bool(platform and platform.model.spec.publisher),
         branches=_read_branches(StatusView(clone), check) if clone is not None and clone.has_origin else None,
+        ledger=_read_ledger(clone) if clone is not None and clone.has_origin else None,
     )
 
 
@@ -88,6 +95,26 @@ def _find_missing_files(root: Path, workflow: str) -> Iterator[str]:
 def _read_branches(view: StatusView, check: PublishCheck) -> BranchState:
     unpublished = count_unpublished(view.rows) if view.published_release.source else 0
     return describe_branches(view, check.find_state(view), unpublished, datetime.datetime.now(datetime.UTC))
+
+
+def _read_ledger(clone: Clone) -> LedgerState:
+    """Return the state of the ledger, and the late prices since the last closed month, or since the start of the last month."""
+    try:
+        source = open_billing_source(clone)
+        ledger = fetch_ledger(source)
+        faults = tuple(list_faults(source, ledger))
+    except OperationRefused as error:
+        return LedgerState(skip_reason=str(error))
+    now = int(datetime.datetime.now(datetime.UTC).timestamp())
+    current = f"{find_day(now, source.zone):%Y-%m}"
+    first = next_month(ledger.months[-1]) if ledger.months else previous_month(current)
+    period = Period(month_period(min(first, current), source.zone).start, now)
+    return LedgerState(
+        months=tuple(ledger.months),
+        faults=faults,
+        late_prices=tuple(describe_late_change(change, source.zone) for change in list_late_changes(source, period)),
+        skip_reason="" if is_history_complete(source, period) else SHALLOW_HISTORY,
+    )
 
 
 def _describe_cluster(view: StatusView, name: str, now: datetime.datetime) -> ClusterBranches:
