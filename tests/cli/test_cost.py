@@ -129,7 +129,7 @@ def test_csv_has_the_rows_of_the_table(bed: Bed, run: Run) -> None:
     tenants = {row["tenant"]: row for row in csv.DictReader(io.StringIO(run("-o", "csv").out))}
     ada = tenants["solo-ada"]
     assert (ada["month"], ada["soFar"], ada["budget"], ada["notes"]) == ("2026-11", "0.42", "300", "")
-    assert tenants["ml-orbit"]["notes"] == "no usage of us-1 is known for this month"
+    assert tenants["ml-orbit"]["notes"] == "no usage of us-1 is known for this month, so the declared cost counts"
     sums = list(csv.DictReader(io.StringIO(run("--by", "cluster", "-o", "csv").out)))
     assert [row["cluster"] for row in sums] == ["eu-1", "us-1"]
 
@@ -138,7 +138,11 @@ def test_usage_that_is_not_known_until_now_is_named(bed: Bed, run: Run, monkeypa
     assert "no usage of us-1 is known for this month" in run().out
     later = NOW + datetime.timedelta(hours=3)
     monkeypatch.setattr("allotment.cli.list_options.current_time", lambda: later)
-    assert "solo-ada: usage of eu-1 is known until 2026-11-21T11:00:01+01:00" in run("solo-ada").err
+    words = "solo-ada: usage of eu-1 is known until 2026-11-21T11:00:01+01:00, then the declared cost counts"
+    assert words in run("solo-ada").err
+    ada = next(each for each in read(run("-o", "json"))["tenants"] if each["tenant"] == "solo-ada")
+    hours = 3 + 2 - 1 / 3600  # from 11:00:01 in Berlin until 16:00
+    assert ada["unobserved"] == pytest.approx(ada["perMonth"] * hours / 730 - 0.21 * hours, abs=0.02)
 
 
 def test_the_status_of_a_tenant_ends_with_the_forecast(bed: Bed, place: Place, allot: Allot) -> None:

@@ -1,7 +1,8 @@
 """Draws the long scenarios of a run of the end-to-end tests, and records when each scenario passed last.
 
 A long scenario is a module that takes minutes. `--scenarios drawn` runs the one that the ID of the commit draws, so that many
-pushes run all of them. It runs all scenarios if a folder in WATCHED differs from the last full run, or if that commit is unknown.
+pushes run all of them. It draws from those that have not passed since a change of a folder in WATCHED, if there are any. A run with
+all of them would exceed the time of a push, so `make e2e-all` runs them by hand.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import datetime
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,14 +41,12 @@ class Draw(NamedTuple):
     reason: str
 
 
-def draw_scenarios(commit: str, full_run: str, *, is_changed: bool | None) -> Draw:
-    """Return the scenarios that a commit draws: one, or all if WATCHED changed since a full run or can't be compared (None)."""
-    if is_changed is None:
-        return Draw(frozenset(SCENARIOS), f"the last full run was at {full_run[:8]}, which this clone lacks")
-    if is_changed:
-        return Draw(frozenset(SCENARIOS), f"{', '.join(WATCHED)} changed since the last full run at {full_run[:8]}")
-    name = sorted(SCENARIOS)[int(commit, 16) % len(SCENARIOS)]
-    return Draw(frozenset({name}), f"commit {commit[:8]} draws {name}")
+def draw_scenarios(commit: str, outdated: Collection[str]) -> Draw:
+    """Return the scenario that a commit draws. `outdated` are those that have not passed since a change of WATCHED."""
+    candidates = sorted(outdated or SCENARIOS)
+    name = candidates[int(commit, 16) % len(candidates)]
+    reason = f" of {', '.join(candidates)}, which have not passed since a change" if outdated else ""
+    return Draw(frozenset({name}), f"commit {commit[:8]} draws {name}{reason}")
 
 
 def describe(draw: Draw, outcomes: Mapping[str, bool], last_passes: Mapping[str, Mapping[str, str]]) -> list[str]:
@@ -87,7 +86,11 @@ class ScenarioRun:
     def draw(self) -> Draw:
         if self._draw is None:
             is_drawn = self._config.getoption("scenarios") == "drawn"
-            self._draw = _draw_here() if is_drawn else Draw(frozenset(SCENARIOS), "all are requested")
+            self._draw = (
+                draw_scenarios(_git("rev-parse", "HEAD"), _list_outdated())
+                if is_drawn
+                else Draw(frozenset(SCENARIOS), "all are requested")
+            )
         return self._draw
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -107,9 +110,7 @@ class ScenarioRun:
         """Print a line about each scenario, and record those that passed. A run without the option is for a part of them."""
         if self._config.getoption("scenarios") is None:
             return
-        last_passes = _read(LAST_PASSES)
-        for name in SCENARIOS:
-            last_passes.setdefault(name, _read(FULL_RUN))
+        last_passes = _read_last_passes()
         terminalreporter.section("scenarios")
         for line in describe(self.draw, self._outcomes, last_passes):
             terminalreporter.write_line(line)
@@ -127,11 +128,20 @@ def _scenario(nodeid: str) -> str | None:
     return next((name for name, module in SCENARIOS.items() if module == path), None)
 
 
-def _draw_here() -> Draw:
-    commit, full_run = _git("rev-parse", "HEAD"), _read(FULL_RUN)["commit"]
-    command = ["git", "-C", str(PROJECT), "diff", "--quiet", full_run, "HEAD", "--", *WATCHED]
-    status = subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode
-    return draw_scenarios(commit, full_run, is_changed={0: False, 1: True}.get(status))
+def _read_last_passes() -> dict[str, Any]:
+    """Return the last pass of each scenario on this machine, or else in the last full run."""
+    return dict.fromkeys(SCENARIOS, _read(FULL_RUN)) | _read(LAST_PASSES)
+
+
+def _list_outdated() -> list[str]:
+    """Return the scenarios with a change of WATCHED since their last pass, or with a last pass at a commit that the clone lacks."""
+    commits = {name: each["commit"] for name, each in _read_last_passes().items()}
+    command = ["git", "-C", str(PROJECT), "diff", "--quiet"]
+    return [
+        name
+        for name, commit in commits.items()
+        if subprocess.run([*command, commit, "HEAD", "--", *WATCHED], stderr=subprocess.DEVNULL, check=False).returncode
+    ]
 
 
 def _git(*words: str) -> str:

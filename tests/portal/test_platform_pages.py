@@ -272,6 +272,7 @@ def test_the_budget_of_a_tenant_is_that_of_its_forecast(sample: Sample) -> None:
         tenant="solo-ada",
         month="2026-11",
         so_far=Decimal(10),
+        unobserved=Decimal(0),
         before=Decimal(150),
         after=Decimal(150),
         observed_until=SINCE,

@@ -35,6 +35,27 @@ def compute_cost_so_far(
     return compute_invoice(tenant, clip_uses(current_uses, past), prices, None, bills_unknown=bills_unknown).total
 
 
+def compute_unobserved_cost(
+    uses: Sequence[Use],
+    prices: PriceList,
+    times: Iterable[tuple[int, int]],
+    per_month: Decimal,
+    now: int,
+    *,
+    bills_unknown: bool = False,
+) -> Decimal:
+    """Return by how much the declared cost of a tenant in a cluster exceeds the cost of its uses in the times, rounded half up.
+
+    Nobody observed the cluster in these times. `per_month` is the cost of the declared resources for 730 hours.
+    """
+    excess = Fraction(0)
+    for start, end in times:
+        declared = Fraction(per_month) * (end - start) / (HOURS_A_MONTH * HOUR_SECONDS)
+        recorded = compute_cost_so_far("", uses, prices, Period(start, end), now, bills_unknown=bills_unknown)
+        excess += max(declared - Fraction(recorded), Fraction(0))
+    return round_money(excess)
+
+
 def compute_cost_ahead(steps: Sequence[CostStep], period: Period, now: int, zone: datetime.tzinfo) -> Decimal:
     """Return the cost of declared resources from `now` until the end of a period, rounded half up.
 

@@ -6,7 +6,8 @@ An offer is a GPUSpec or a StorageSpec of the catalog. A month has 730 hours.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -139,6 +140,14 @@ def monthly_costs(catalog: Catalog, tenant: ScopeDeclarations) -> list[Cost]:
             unpriced = _Unpriced(SNAPSHOT, snapshot, stored.cluster, stored.storage_spec, stored.size)
             costs.append(unpriced.at(price_on(monthly, day).per_gib_month, is_sold(monthly, day)))
     return sorted(costs, key=lambda cost: (-cost.per_month, cost.label))
+
+
+def sum_by_cluster(costs: Iterable[Cost]) -> dict[str, Decimal]:
+    """Return the monthly costs of the resources with a price, by cluster."""
+    sums: dict[str, Decimal] = defaultdict(Decimal)
+    for cost in costs:
+        sums[cost.cluster] += cost.per_month if cost.has_price else 0
+    return dict(sums)
 
 
 def hourly_price(spec: GPUSpecSpec, day: datetime.date) -> Decimal | None:

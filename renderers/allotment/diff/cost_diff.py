@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import msgspec
 
-from allotment.capacity.pricing import monthly_costs, price_days
+from allotment.capacity.pricing import monthly_costs, price_days, sum_by_cluster
 from allotment.diff.tenant_side import TenantSide
 from allotment.output_part import Part
 from allotment.rules.limits import plan_of
@@ -54,7 +54,8 @@ class CostChange:
 
     `parts` are the resources with a different cost today, the largest difference first. `more_days` is the number of
     later days beyond MAX_DAYS, for which no cost is computed. `is_valid` says whether the tenant is valid after the
-    change: an invalid tenant stays at its last published manifests.
+    change: an invalid tenant stays at its last published manifests. `before_by_cluster` is the cost today in each cluster,
+    without the change.
     """
 
     tenant: str
@@ -65,6 +66,7 @@ class CostChange:
     denies_excess: bool = True
     more_days: int = 0
     is_valid: bool = True
+    before_by_cluster: Mapping[str, Decimal] = field(default_factory=dict)
 
     @property
     def before(self) -> Decimal:
@@ -134,6 +136,7 @@ def compare_cost(before: TenantSide, after: TenantSide) -> CostChange:
         budget_before=limits[0],
         denies_excess=denies,
         more_days=more,
+        before_by_cluster=sum_by_cluster(monthly_costs(before.catalog, before.folder)),
     )
 
 

@@ -12,7 +12,8 @@ WARNING_PERCENT = 80  # of the budget
 class MonthForecast(Part, frozen=True, kw_only=True):
     """The cost of a tenant in the current month.
 
-    - `so_far` is the cost of the recorded usage. A use that continued at the last observation counts until now.
+    - `so_far` is the cost of the recorded usage. A use that continued at the last observation counts until now. In a time without
+      observations, the declared resources count at their present cost, if that is more. `unobserved` is this excess.
     - `before` and `after` are the forecasts for the whole month, without and with the change: the cost so far, and the cost of
       the declared resources until the end of the month.
     - `observed_until` is the time until which all clusters with a record were observed, in UTC.
@@ -23,6 +24,7 @@ class MonthForecast(Part, frozen=True, kw_only=True):
     tenant: str
     month: str
     so_far: Decimal
+    unobserved: Decimal
     before: Decimal
     after: Decimal
     observed_until: str

@@ -12,10 +12,13 @@ from tests.support.published import git
 from tests.support.pulled import Pull
 from tests.support.usage_branch import write_usage
 
+from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import tracking_ref
 from allotment.diff.change_plan import ChangePlan
 from allotment.observed.status import UsageInterval
 from allotment.reports.plan.text import plan_lines
+from allotment.services.billing.month_forecasts import find_current_month, find_unobserved_times, read_month_record
+from allotment.services.platform_settings import read_platform
 from allotment.services.pull_requests.change_plan import plan_change
 
 KITE = "tenants/studio-kite"
@@ -132,13 +135,67 @@ def test_a_plan_for_another_day_has_no_month(pull: Pull) -> None:
     assert not [words for words in result.skipped_checks if "this month" in words]
 
 
+def recorded_cost(result: ChangePlan) -> Decimal:
+    (forecast,) = result.month_forecasts
+    return forecast.so_far - forecast.unobserved
+
+
+def test_a_time_that_nobody_observed_has_the_declared_cost(pull: Pull) -> None:
+    record(pull, now="11-05T23:00")
+    make_expensive(pull)
+    result = plan(pull)
+    (forecast,) = result.month_forecasts
+    hours = 15 * 24 + 13  # from midnight of the 6th until 13:00 of the 21st in Berlin
+    declared = Decimal("2276.90") * hours / 730
+    assert forecast.so_far == forecast.unobserved == pytest.approx(declared, abs=Decimal("0.02"))
+    text = "\n".join(line.text for line in plan_lines(result, diffs=False))
+    assert f"{forecast.unobserved} EUR so far are the declared cost of a time that nobody observed" in text
+
+
+def test_a_use_that_continued_counts_once_in_a_time_that_nobody_observed(pull: Pull) -> None:
+    record(pull, ran("webui", "11-01T00:00", spec="l4-quarter"), now="11-05T23:00")
+    make_expensive(pull)
+    (forecast,) = plan(pull).month_forecasts
+    hours = 15 * 24 + 13
+    assert forecast.unobserved == pytest.approx(
+        (Decimal("2276.90") / 730 - Decimal("0.21")) * hours, abs=Decimal("0.02")
+    )
+
+
+def test_a_silent_reporter_lets_no_change_pass_over_the_budget(pull: Pull) -> None:
+    pull.edit("platform/plans/team.yaml", 'perMonth: "4000"', 'perMonth: "2800"')
+    pull.commit("Less")
+    git(pull.root, "branch", "-f", "main", "HEAD")
+    trains = (ran(f"train-{number}", "11-01T00:00", "11-05T23:00", spec="l4-whole") for number in range(9))
+    record(pull, *trains, now="11-05T23:00")
+    make_expensive(pull)
+    result = plan(pull)
+    assert [problem.rule for problem in result.problems] == ["budget"]
+    assert (
+        "of them declared, in a time without observations), and the declared resources cost"
+        in result.problems[0].message
+    )
+
+
+def test_a_cluster_that_nobody_ever_observed_counts_since_its_declaration(pull: Pull) -> None:
+    record(pull)
+    commit = git(pull.root, "rev-parse", "main")
+    source = CommitSource(pull.root, commit)
+    month = find_current_month(read_platform(source).spec.billing, NOW)
+    usage = read_month_record(source.repository, source, {"studio-kite"}, month)
+    since = int(git(pull.root, "log", "-1", "--format=%ct", "--", "clusters/us-1"))
+    later = month._replace(now=since + 3600, period=month.period._replace(end=max(month.period.end, since + 7200)))
+    assert find_unobserved_times(source, usage, later)["us-1"] == [(since, since + 3600)]
+    assert find_unobserved_times(source, usage, month)["eu-1"] == []
+
+
 def test_the_newest_fetched_status_counts(pull: Pull) -> None:
     make_expensive(pull)
     record(pull, ran("webui", "11-01T00:00", spec="l4-quarter"), now="11-05T00:00")
-    assert plan(pull).month_forecasts[0].so_far == Decimal("103.32"), "492 hours until now at 0.21"
+    assert recorded_cost(plan(pull)) == Decimal("103.32"), "492 hours until now at 0.21"
     by_status = tracking_ref("refs/heads/status/eu-1")
     record(pull, ran("webui", "11-01T00:00", "11-02T00:00", spec="l4-quarter"), ref=by_status, now="11-05T00:01")
-    assert plan(pull).month_forecasts[0].so_far == Decimal("5.04")
+    assert recorded_cost(plan(pull)) == Decimal("5.04")
 
 
 def test_a_status_that_the_declared_key_did_not_sign_does_not_count(pull: Pull) -> None:

@@ -82,6 +82,16 @@ def test_a_new_reporter_has_a_gap_since_the_last_status(watches: list[Watch]) ->
     assert finder.pending == [gap(AT.format(0, 0), AT.format(30, 0))]
 
 
+def test_a_short_time_between_two_reporters_leaves_ends_uncertain_but_has_no_line(watches: list[Watch]) -> None:
+    finder = GapFinder("eu-1", watches)
+    finder.resume(AT.format(0, 0))
+    start = finder.find_gap(AT.format(2, 6))
+    assert start == AT.format(0, 0)
+    finder.keep_open(start)
+    assert [finder.find_gap(AT.format(2, second)) for second in (7, 8)] == [start, ""]
+    assert finder.pending == []
+
+
 def test_a_reporter_that_observed_the_cluster_has_no_gap_when_it_reads_the_branch_again(finder: GapFinder) -> None:
     for minute in range(1, 31):
         assert finder.find_gap(AT.format(minute, 0)) == ""
@@ -92,7 +102,7 @@ def test_a_reporter_that_observed_the_cluster_has_no_gap_when_it_reads_the_branc
 
 def test_a_clock_that_is_set_back_hides_no_later_gap(finder: GapFinder) -> None:
     finder.resume(AT.format(50, 0))
-    assert finder.find_gap(AT.format(10, 0)) == ""
+    assert finder.find_gap(AT.format(10, 0)) == AT.format(10, 0)
     assert finder.find_gap(AT.format(12, 0)) == ""
     assert finder.find_gap(AT.format(20, 0)) == AT.format(12, 0)
 
@@ -107,5 +117,5 @@ def test_a_gap_stays_open_for_the_next_try_and_is_listed_once(finder: GapFinder)
 def test_the_gap_of_another_leader_is_not_a_gap_of_this_process(finder: GapFinder) -> None:
     finder.forget()
     finder.resume(AT.format(30, 0))
-    assert finder.find_gap(AT.format(31, 0)) == ""
+    assert [finder.find_gap(AT.format(31, second)) for second in (0, 1)] == [AT.format(30, 0), ""]
     assert finder.pending == []

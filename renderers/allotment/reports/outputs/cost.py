@@ -40,13 +40,14 @@ class TenantCostOutput(Part, frozen=True, kw_only=True):
 
     `perMonth` is the cost of its declared resources for 730 hours; it is null if none of them has a price yet. `soFar` is the
     cost of the recorded usage of the month until now, and `forecast` adds the declared resources until the end of the month. Both
-    are null if no usage is recorded. `usedPercent` is `forecast` in percent of the budget, rounded down. The cost leaves out
+    are null if no usage is recorded. `unobserved` is the part of `soFar` that is the declared cost of a time that nobody observed. `usedPercent` is `forecast` in percent of the budget, rounded down. The cost leaves out
     `invalidFiles` and `unpricedResources`. `notes` name clusters without known usage so far.
     """
 
     tenant: str
     per_month: Decimal | None
     so_far: Decimal | None
+    unobserved: Decimal | None
     forecast: Decimal | None
     budget: Decimal | None
     enforcement: str | None
@@ -97,6 +98,7 @@ def tenant_cost_output(each: TenantMonth) -> TenantCostOutput:
         tenant=spending.tenant,
         per_month=None if spending.cost is None else round_number(spending.cost),
         so_far=forecast.so_far if forecast else None,
+        unobserved=forecast.unobserved if forecast else None,
         forecast=forecast.after if forecast else None,
         budget=spending.budget.per_month if spending.budget else None,
         enforcement=spending.budget.enforcement if spending.budget else None,

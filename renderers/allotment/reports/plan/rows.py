@@ -265,6 +265,10 @@ def _month_table(plan: ChangePlan) -> Table:
         f"The recorded usage until {', '.join(sorted(observed))}, and the declared resources until the end of the month. A running"
         " instance counts until now."
     )
+    if unobserved := sum((forecast.unobserved for forecast in plan.month_forecasts), Decimal(0)):
+        note += (
+            f" {format_money(unobserved)} {plan.currency} so far are the declared cost of a time that nobody observed."
+        )
     return Table(
         title=f"Cost in {month}",
         heads=("Tenant", f"{plan.currency} so far", "Forecast", "Budget", "Used"),

@@ -9,20 +9,24 @@ from decimal import Decimal
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.billing.cost_forecast import CostStep
 from allotment.billing.declared_costs import DeclaredCost, DeclaredCosts, TenantMonth, describe_cost
-from allotment.billing.periods import HOUR_SECONDS, find_day, format_moment
+from allotment.billing.periods import find_day, format_moment
 from allotment.billing.prices import PriceList
 from allotment.billing.recorded_use import UsageRecord
-from allotment.capacity.pricing import monthly_costs, price_days
+from allotment.capacity.pricing import monthly_costs, price_days, sum_by_cluster
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.platform import Billing
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
 from allotment.rules.spending import compute_spending
-from allotment.services.billing.month_forecasts import CurrentMonth, Forecaster, is_observed_in
+from allotment.services.billing.month_forecasts import (
+    STALE_SECONDS,
+    CurrentMonth,
+    Forecaster,
+    find_unobserved_times,
+    is_observed_in,
+)
 from allotment.services.check.catalog_check import check_catalog
 from allotment.services.check.workers import read_scope
-
-STALE_SECONDS = 2 * HOUR_SECONDS
 
 
 def compute_costs(
@@ -42,14 +46,19 @@ def compute_costs(
     day = find_day(month.now, month.zone)
     catalog = check_catalog(source, day).catalog if catalog is None else catalog._replace(as_of=day)
     forecaster = Forecaster(
-        record, PriceList(catalog.platform, month.zone), month, bills_unknown=billing.unknown == "Billed"
+        record,
+        PriceList(catalog.platform, month.zone),
+        month,
+        find_unobserved_times(source, record, month),
+        bills_unknown=billing.unknown == "Billed",
     )
     resources: list[DeclaredCost] = []
     months: list[TenantMonth] = []
     for name in sorted(tenants):
         scope = Scope("tenant", name)
         folder = read_folder(scope, read_scope(source, scope).files)[0]
-        costs = [describe_cost(name, cost) for cost in monthly_costs(catalog, folder)]
+        declared = monthly_costs(catalog, folder)
+        costs = [describe_cost(name, cost) for cost in declared]
         resources += costs
         spending = compute_spending(catalog, folder)
         forecast = None
@@ -57,7 +66,9 @@ def compute_costs(
             steps = _list_steps(catalog, folder, day, find_day(month.period.end, month.zone))
             budget = spending.budget.per_month if spending.budget else None
             is_denied = spending.budget is not None and spending.budget.enforcement == "Deny"
-            forecast = forecaster.forecast(name, steps, steps, budgets=(budget, budget), is_denied=is_denied)
+            forecast = forecaster.forecast(
+                name, steps, steps, sum_by_cluster(declared), budgets=(budget, budget), is_denied=is_denied
+            )
         clusters = sorted({cost.cluster for cost in costs})
         months.append(TenantMonth(spending, forecast, tuple(_list_unobserved(clusters, record, month))))
     return DeclaredCosts(
@@ -73,14 +84,14 @@ def compute_costs(
 
 
 def _list_unobserved(clusters: Iterable[str], record: UsageRecord, month: CurrentMonth) -> Iterator[str]:
-    """Yield a note about each cluster without known usage of the month until now. A reporter reports each hour."""
+    """Yield a note about each cluster without known usage of the month until now."""
     records = {each.cluster: each for each in record.clusters if is_observed_in(each, month)}
     for cluster in clusters:
         observed_until = records[cluster].observed_until if cluster in records else None
         if observed_until is None:
-            yield f"no usage of {cluster} is known for this month"
+            yield f"no usage of {cluster} is known for this month, so the declared cost counts"
         elif observed_until < month.now - STALE_SECONDS:
-            yield f"usage of {cluster} is known until {format_moment(observed_until, month.zone)}"
+            yield f"usage of {cluster} is known until {format_moment(observed_until, month.zone)}, then the declared cost counts"
 
 
 def _list_steps(catalog: Catalog, folder: ScopeDeclarations, day: datetime.date, end: datetime.date) -> list[CostStep]:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from allotment.adapters.declaration_source import Source
+from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.history import MAX_COMMITS, list_first_parents
 from allotment.adapters.git.repository import Repository
-from allotment.billing.cost_forecast import CostStep, compute_cost_ahead, compute_cost_so_far
-from allotment.billing.periods import Period, format_moment, month_period
+from allotment.billing.cost_forecast import (
+    CostStep,
+    compute_cost_ahead,
+    compute_cost_so_far,
+    compute_unobserved_cost,
+)
+from allotment.billing.periods import HOUR_SECONDS, Period, format_moment, month_period
 from allotment.billing.prices import PriceList
 from allotment.billing.recorded_use import ClusterRecord, UsageRecord, Use
 from allotment.declared.kinds.platform import Billing
@@ -22,6 +29,7 @@ from allotment.services.billing.usage_reader import read_fetched_record
 from allotment.services.check.catalog_check import check_catalog
 from allotment.services.platform_settings import ORIGIN, list_cluster_names, read_reporter_keys, resolve_branch_urls
 
+STALE_SECONDS = 2 * HOUR_SECONDS  # a reporter reports each hour
 _CLOCK_TOLERANCE = 86_400  # seconds that the clock of a cluster may be ahead
 
 
@@ -59,7 +67,11 @@ class ForecastChanges(NamedTuple):
 
 
 def forecast_changes(
-    repository: Repository, source: Source, billing: Billing, changes: Sequence[CostChange], now: datetime.datetime
+    repository: Repository,
+    source: CommitSource,
+    billing: Billing,
+    changes: Sequence[CostChange],
+    now: datetime.datetime,
 ) -> ForecastChanges:
     """Return the forecast of each change of a tenant's cost, in the same order; none if no cluster was observed this month.
 
@@ -72,13 +84,18 @@ def forecast_changes(
     }
     catalog = check_catalog(source, now.astimezone(month.zone).date()).catalog
     forecaster = Forecaster(
-        record, PriceList(catalog.platform, month.zone), month, bills_unknown=billing.unknown == "Billed"
+        record,
+        PriceList(catalog.platform, month.zone),
+        month,
+        find_unobserved_times(source, record, month),
+        bills_unknown=billing.unknown == "Billed",
     )
     forecasts = tuple(
         forecaster.forecast(
             change.tenant,
             [CostStep(cost.day, cost.before) for cost in change.days],
             [CostStep(cost.day, cost.after) for cost in change.days],
+            change.before_by_cluster,
             budgets=(change.budget_before, change.budget),
             is_denied=change.denies_excess,
         )
@@ -94,12 +111,49 @@ def is_observed_in(record: ClusterRecord, month: CurrentMonth) -> bool:
     return month.period.start <= record.observed_until <= month.now + _CLOCK_TOLERANCE
 
 
-class Forecaster:
-    """Forecasts the cost of the current month for tenants with a usage record."""
+def find_unobserved_times(
+    source: CommitSource, record: UsageRecord, month: CurrentMonth
+) -> Mapping[str, Sequence[tuple[int, int]]]:
+    """Return the times of the month until now in which nobody observed a declared cluster, by cluster.
 
-    def __init__(self, record: UsageRecord, prices: PriceList, month: CurrentMonth, *, bills_unknown: bool) -> None:
+    The time before the first commit that declares the cluster doesn't count. `source` has the declarations.
+    """
+    records = {each.cluster: each for each in record.clusters if is_observed_in(each, month)}
+    past = Period(month.period.start, min(month.now, month.period.end))
+    times: dict[str, Sequence[tuple[int, int]]] = {}
+    for cluster in list_cluster_names(source):
+        each = records.get(cluster)
+        since = past.end if each is None else each.recorded_since or past.start
+        until = past.end if each is None else each.observed_until or past.end
+        if since > past.start:
+            commits = list_first_parents(source.repository, source.commit, [f"clusters/{cluster}"], MAX_COMMITS)
+            start = past.clip(commits[-1].time if commits else 0, past.end)[0]
+        else:
+            start = past.start
+        missing = [(start, since), *(each.find_gaps(past) if each is not None else ())]
+        missing += [(until, past.end)] if until < month.now - STALE_SECONDS else []
+        times[cluster] = [(begin, end) for begin, end in missing if begin < end]
+    return times
+
+
+class Forecaster:
+    """Forecasts the cost of the current month for tenants with a usage record.
+
+    `unobserved` has the times of the month in which nobody observed a cluster, by cluster.
+    """
+
+    def __init__(
+        self,
+        record: UsageRecord,
+        prices: PriceList,
+        month: CurrentMonth,
+        unobserved: Mapping[str, Sequence[tuple[int, int]]],
+        *,
+        bills_unknown: bool,
+    ) -> None:
         self._prices = prices
         self._month = month
+        self._unobserved = unobserved
         self._bills_unknown = bills_unknown
         observed = [
             each.observed_until for each in record.clusters if is_observed_in(each, month) and each.observed_until
@@ -119,28 +173,35 @@ class Forecaster:
         tenant: str,
         before: Sequence[CostStep],
         after: Sequence[CostStep],
+        by_cluster: Mapping[str, Decimal],
         *,
         budgets: tuple[Decimal | None, Decimal | None],
         is_denied: bool,
     ) -> MonthForecast:
         """Return the forecast of a tenant, with the monthly costs of its declared resources before and after a change.
 
-        `budgets` are the budgets per month before and after it.
+        `by_cluster` is the monthly cost before the change in each cluster, and `budgets` are the budgets per month before and after
+        it.
         """
         month = self._month
-        so_far = compute_cost_so_far(
-            tenant,
-            self._uses.get(tenant, ()),
-            self._prices,
-            month.period,
-            month.now,
-            bills_unknown=self._bills_unknown,
+        uses = self._uses.get(tenant, ())
+        recorded = compute_cost_so_far(
+            tenant, uses, self._prices, month.period, month.now, bills_unknown=self._bills_unknown
         )
+        unobserved = Decimal("0.00")
+        for cluster, per_month in by_cluster.items():
+            if times := self._unobserved.get(cluster):
+                here = [use for use in uses if use.cluster == cluster]
+                unobserved += compute_unobserved_cost(
+                    here, self._prices, times, per_month, month.now, bills_unknown=self._bills_unknown
+                )
+        so_far = recorded + unobserved
         rests = [compute_cost_ahead(steps, month.period, month.now, month.zone) for steps in (before, after)]
         return MonthForecast(
             tenant=tenant,
             month=month.name,
             so_far=so_far,
+            unobserved=unobserved,
             before=so_far + rests[0],
             after=so_far + rests[1],
             observed_until=format_moment(self._observed_until or 0),

@@ -22,8 +22,8 @@ from allotment.services.platform_settings import read_platform
 def with_month_forecasts(here: Repository, base: CommitSource, plan: ChangePlan, now: datetime.datetime) -> ChangePlan:
     """Return a plan with the costs of the month, as far as the clone has recorded usage.
 
-    A change of a tenant's resources that exceeds a budget with `enforcement: Deny` this month gets a problem. A cluster of these
-    resources without usage of this month gets a note, because the check can't run. A plan for another day stays the same.
+    A change of a tenant's resources that exceeds a budget with `enforcement: Deny` this month gets a problem. If no cluster has
+    usage of this month, the check can't run, and a note says so. A plan for another day stays the same.
     """
     platform = read_platform(base)
     if platform is None or not plan.cost_changes:
@@ -44,10 +44,10 @@ def with_month_forecasts(here: Repository, base: CommitSource, plan: ChangePlan,
             path_of("Tenant", Scope("tenant", each.tenant), ""), _describe_refusal(each, plan.currency), budget.RULE
         )
         for each in forecasts
-        if each.is_refused and clusters[each.tenant] and not clusters[each.tenant] & unobserved
+        if each.is_refused and clusters[each.tenant]
     ]
     problems = sorted((*plan.problems, *refused), key=lambda problem: (problem.warning, problem))
-    notes = [_describe_unchecked(sorted(unchecked))] if unchecked else []
+    notes = [_describe_unchecked(sorted(unchecked))] if unchecked and not forecasts else []
     return replace(
         plan, problems=tuple(problems), month_forecasts=forecasts, skipped_checks=(*plan.skipped_checks, *notes)
     )
@@ -60,11 +60,17 @@ def _describe_unchecked(clusters: list[str]) -> str:
     )
 
 
+def _describe_unobserved(forecast: MonthForecast) -> str:
+    if not forecast.unobserved:
+        return ""
+    return f" ({format_money(forecast.unobserved)} of them declared, in a time without observations)"
+
+
 def _describe_refusal(forecast: MonthForecast, currency: str) -> str:
     assert forecast.budget is not None
     return (
         f"with this change, {forecast.month} costs {format_money(forecast.after)} {currency}, but the budget is"
-        f" {format_money(forecast.budget)}; {format_money(forecast.so_far)} are spent so far, and the declared resources cost"
+        f" {format_money(forecast.budget)}; {format_money(forecast.so_far)} are spent so far{_describe_unobserved(forecast)}, and the declared resources cost"
         f" {format_money(forecast.after - forecast.so_far)} until the end of the month: reduce the cost by"
         f" {format_money(forecast.after - forecast.budget)}, wait for the next month, or ask the platform team for another plan"
     )

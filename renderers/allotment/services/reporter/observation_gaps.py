@@ -56,19 +56,27 @@ class GapFinder:
         self._gap_start = ""
         self._gap_end = ""
         self._was_silent = False
+        self._restart = self._short_gap = (
+            ""  # the time of the status that this process continues; the last result, if it was short
+        )
         self.pending: list[UsageInterval] = []
 
     def resume(self, written_at: str) -> None:
         """Continue after the status of the time `written_at`. If this process observed the cluster later, there is no gap."""
-        self._last_observed_at = max(self._last_observed_at, written_at)
+        if written_at > self._last_observed_at:
+            self._last_observed_at = self._restart = written_at
 
     def keep_open(self, start: str) -> None:
         """Let the next observation have the gap again, because the last one failed."""
-        self._gap_start = start or self._gap_start
+        if start and start == self._short_gap:
+            self._restart = start
+        else:
+            self._gap_start = start or self._gap_start
 
     def forget(self) -> None:
         """Forget the observations of this process, because another replica reports the cluster."""
         self._last_observed_at = self._gap_start = self._gap_end = ""
+        self._restart = self._short_gap = ""
         self._was_silent = False
         self.pending.clear()
 
@@ -76,11 +84,13 @@ class GapFinder:
         """Return the start of the gap before `now`, in which a change may have happened that is seen now; empty if none.
 
         A gap starts with the last message of the watch that has been silent for the longest time. It ends when all
-        watches have a message again, and is then pending.
+        watches have a message again, and is then pending. The time between two reporters is a gap that never becomes pending
+        if it is short.
         """
         silence = measure_silence(self._watches)
         is_silent = silence > SILENT_SECONDS
         last = min(self._last_observed_at, now)  # the clock may have been set back
+        restart, self._restart = min(self._restart, now), ""
         if not self._gap_start and last and (is_silent or seconds_between(last, now) > SILENT_SECONDS):
             self._gap_start, self._gap_end = last, ""
         if is_silent:
@@ -94,4 +104,5 @@ class GapFinder:
                 self.pending.append(UsageInterval(GAP, self._cluster, "", start, now))
         if not (start and self._was_silent and seconds_between(self._gap_end, now) < SETTLE_SECONDS):
             self._gap_start, self._was_silent = "", False
-        return start
+        self._short_gap = "" if start else restart
+        return start or restart
