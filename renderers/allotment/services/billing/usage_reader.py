@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from allotment.adapters.git.remote import Remote
@@ -46,6 +47,8 @@ from allotment.observed.status import (
 from allotment.observed.usage_log import UsageLog, parse_usage_header, parse_usage_log
 from allotment.problems import OperationRefused, quote_value
 
+# Intervals of a tenant in a cluster that a bill reads. They take 150 MB, so that no tenant makes the bill of others impossible.
+MAX_INTERVALS = 100_000
 # The clock of a cluster may be set back, so an interval may have ended after the time at which the next log began.
 _CLOCK_TOLERANCE = 86_400
 
@@ -182,17 +185,17 @@ class _ClusterReader:
         capacity = self._read_capacity(commit)
         observed_until = self._read_observation_time(commit)
         recorded_since = parse_moment(capacity.since) if capacity and capacity.since else None
-        recorded = list(self._read_open(commit, tenants)) + list(self._read_logs(commit, tenants, since))
+        recorded = chain(self._read_open(commit, tenants), self._read_logs(commit, tenants, since))
+        of_capacity = list(capacity.usage) if capacity else []
+        uses = drop_overlaps(self._read_uses(recorded, observed_until or 0, of_capacity))
         gaps = merge_gaps(
-            (parse_moment(each.interval.start_time), parse_moment(each.interval.end_time))
-            for each in recorded
-            if each.interval.kind == GAP and not each.owner and each.interval.end_time
+            (parse_moment(interval.start_time), parse_moment(interval.end_time))
+            for interval in of_capacity
+            if interval.kind == GAP and interval.end_time
         )
-        uses = drop_overlaps(self._read_uses(recorded, observed_until or 0))
-        open_stocks = capacity.usage if capacity else ()
         stocks = [
             read_stock(interval, self._cluster, observed_until or 0)
-            for interval in (*open_stocks, *(each.interval for each in recorded if not each.owner))
+            for interval in of_capacity
             if interval.kind == STOCK
         ]
         record = self._build_record(observed_until, recorded_since, commit, gaps)
@@ -216,13 +219,17 @@ class _ClusterReader:
             tenant_problems=dict(self._tenant_problems),
         )
 
-    def _read_uses(self, recorded: Iterable[_Recorded], observed_until: int) -> Iterator[Use]:
-        """Yield the uses that the intervals of tenants record."""
+    def _read_uses(
+        self, recorded: Iterable[_Recorded], observed_until: int, of_capacity: list[UsageInterval]
+    ) -> Iterator[Use]:
+        """Yield the uses that the intervals of tenants record. Add the other intervals to `of_capacity`."""
         for each in recorded:
-            if each.owner and each.interval.kind not in USED_KINDS:
+            if not each.owner:
+                of_capacity.append(each.interval)
+            elif each.interval.kind not in USED_KINDS:
                 kind = quote_value(each.interval.kind)
                 self._add_problem(f"the usage of {each.owner} has the unknown kind {kind}", each.owner)
-            elif each.owner:
+            else:
                 use = read_interval(each.interval, self._cluster, each.owner, observed_until, each.commit)
                 if use.kind != INSTANCE.kind.name and not use.size:
                     uid = quote_value(each.interval.uid)
@@ -279,8 +286,14 @@ class _ClusterReader:
 
     def _follow_logs(self, owner: str, commit: str, data: bytes | None, since: int) -> Iterator[_Recorded]:
         """Yield the intervals of a log and of the logs before it."""
-        path = usage_path(owner)
+        path, count = usage_path(owner), 0
         while data is not None:
+            count += data.count(b"\n") - 1  # without the header
+            if count > MAX_INTERVALS:
+                self._complain(
+                    path, commit, f"a bill reads {MAX_INTERVALS:,} intervals, and leaves out the earlier intervals"
+                )
+                return
             try:
                 log = self._parse_log(owner, commit, data)
             except Malformed as error:
