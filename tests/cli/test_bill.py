@@ -197,6 +197,28 @@ def test_a_month_that_was_not_observed_to_its_end_is_not_final(bed: Bed, run: Ru
     assert "eu\\-1\\: observed until" in markdown
 
 
+def test_reserved_units_without_a_use_cost_their_fraction(bed: Bed, run: Run, place: Place, allot: Allot) -> None:
+    edit(
+        place.root, "clusters/eu-1/stocks/l4-half-film.yaml", "  tenant:", '  reservation: {fraction: "0.5"}\n  tenant:'
+    )
+    git(place.root, "commit", "-q", "--amend", "-a", "--no-edit")
+    git(place.root, "push", "-qf", "origin", "HEAD:main")
+    observe(bed, placeholder("l4-half-film", 2, "film-house"), placeholder("l4-whole-kite", 1, "studio-kite"), hours=10)
+    lines = {
+        invoice["tenant"]: invoice["lines"] for invoice in read(run("--month", "2026-11", "-o", "json"))["invoices"]
+    }
+    (paid,) = lines["film-house"]
+    assert (paid["resourceKind"], paid["name"], paid["price"]) == ("Stock", "l4-half-film", 0.105), "half of 0.21"
+    assert paid["amount"] == pytest.approx(paid["quantity"] * 0.105, abs=0.005)
+    assert paid["quantity"] == pytest.approx(2 * 9, abs=0.1), "the status of the last hour is not written yet"
+    (free,) = lines["studio-kite"]
+    assert (free["name"], free["price"], free["amount"]) == ("l4-whole-kite", 0, 0)
+    table = run("film-house", "--month", "2026-11").out
+    assert "reserved stock l4-half-film" in table
+    for style in ("focus", "html", "markdown", "svg", "csv"):
+        assert run("--month", "2026-11", "-o", style).code == 0
+
+
 def test_unknown_time_is_billed_if_the_platform_declares_it(bed: Bed, run: Run, place: Place) -> None:
     bed.clock += 3 * HOUR
     bed.report(placeholder("shared", 4))

@@ -270,6 +270,7 @@ def test_a_folder_that_nothing_is_published_from(sample: Path, allot: Allot) -> 
         NO_PUBLISHER,
         PROTECTION,
         "skipped rendered branches: this repository has no remote named origin for these branches",
+        "skipped closed months: this repository has no remote named origin for the ledger",
     ]
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
     assert "error declarations: allot validate finds 1 error" in lines(allot, sample)

@@ -146,7 +146,7 @@ def test_what_is_unknown_or_unfinished_is_not_closed(month: Run, place: Place, k
     assert "eu-1: nobody observed the cluster for 12.00 hours in 1 gap" in refused.err
     assert (
         refused.err.splitlines()[-1]
-        == "the month 2026-10 can't be closed: --accept-unknown --accept-unsigned closes it nevertheless"
+        == "the month 2026-10 can't be closed: --accept-unknown --accept-unsigned close it nevertheless"
     )
     refused = month("close", "2026-11", *ACCEPTED, *words)
     assert "the month 2026-11 has not ended" in refused.err
@@ -367,8 +367,15 @@ def test_doctor_names_a_missing_tag_and_a_late_price(close: Run, place: Place, a
     assert diagnose_ledger(place, allot) == [("ok", "closed months")]
     edit(place.root, "platform/specs/l4-quarter.yaml", 'perHour: "0.21"', 'perHour: "9.99"')
     place.merge()
+    assert diagnose_ledger(place, allot) == [("warning", "prices")]
     git(place.remote, "update-ref", "-d", TAG)
-    assert diagnose_ledger(place, allot) == [("error", "closed months"), ("error", "prices")]
+    assert diagnose_ledger(place, allot) == [("error", "closed months")]
+
+
+@pytest.mark.parametrize("name", ["bill/9999-12", "bill/1900-01"])
+def test_doctor_names_a_tag_that_no_closing_wrote(place: Place, allot: Allot, month: Run, name: str) -> None:
+    git(place.remote, "update-ref", f"refs/tags/{name}", git(place.root, "rev-parse", "HEAD"))
+    assert diagnose_ledger(place, allot) == [("error", "closed months")]
 
 
 def test_only_a_closed_month_is_verified(month: Run) -> None:

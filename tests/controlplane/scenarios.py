@@ -117,7 +117,7 @@ class ScenarioRun:
         now = {"commit": _git("rev-parse", "HEAD"), "day": datetime.datetime.now(datetime.UTC).date().isoformat()}
         passes = {name: now for name, is_passed in self._outcomes.items() if is_passed}
         LAST_PASSES.parent.mkdir(parents=True, exist_ok=True)
-        LAST_PASSES.write_text(json.dumps(last_passes | passes, indent=2) + "\n", encoding="utf-8")
+        LAST_PASSES.write_text(json.dumps(_read(LAST_PASSES) | passes, indent=2) + "\n", encoding="utf-8")
         if exitstatus == 0 and passes.keys() == SCENARIOS.keys():
             FULL_RUN.write_text(json.dumps(now, indent=2) + "\n", encoding="utf-8")
 

@@ -25,6 +25,7 @@ NAMES = {
     "NodePool": "pool",
     "Platform": "platform",
     "SecretReference": "huggingface",
+    "Stock": "stock",
     "StorageSpec": "block",
     "Tenant": "acme",
 }

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from allotment.billing.prices import PriceList, compute_amount, round_money
+from allotment.billing.prices import PriceList, compute_amount, price_key, round_money
 from allotment.billing.usage_totals import Share, find_value
 
 
@@ -114,9 +114,10 @@ def compute_invoice(
     for share in shares:
         use = share.use
         labels = tuple(sorted(use.labels.items()))
-        for part in prices.split((use.kind, use.offer), share.start, share.end):
+        for part in prices.split(price_key(use.kind, use.offer), share.start, share.end):
             certain_end = min(max(part.start, share.certain_end), part.end)
-            key = LineKey(use.kind, use.name, use.cluster, use.offer, labels, part.amount)
+            price = None if part.amount is None else part.amount * use.fraction
+            key = LineKey(use.kind, use.name, use.cluster, use.offer, labels, price)
             parts_by_key[key].append(Share(use, part.start, certain_end, part.end))
     keys = sorted(parts_by_key, key=order_key)
     quantities = {key: _Quantity.of(key, parts_by_key[key]) for key in keys}

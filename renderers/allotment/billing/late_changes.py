@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
 from typing import NamedTuple
 
 from allotment.billing.invoices import Invoice
 from allotment.billing.periods import Period
-from allotment.billing.prices import PriceKey, PriceList
+from allotment.billing.prices import PriceKey, PriceList, price_key
 from allotment.declared.kinds.platform import Billing
 
 
 class MergedTerms(NamedTuple):
-    """The prices and the settings of billing after a merge. `time` is that of the merge, in seconds since 1970."""
+    """The prices and the settings of billing after a merge. `time` is that of the merge, in seconds since 1970.
+
+    `reservations` has the fraction of the price that each stock declares for reserved units without a use, by cluster and stock.
+    """
 
     commit: str
     time: int
     prices: PriceList
     billing: Billing | None
+    reservations: Mapping[tuple[str, str], Decimal] = MappingProxyType({})
 
 
 class LateChange(NamedTuple):
@@ -62,7 +68,7 @@ def select_billed(changes: Collection[LateChange], invoices: Collection[Invoice]
         for invoice in invoices
         for line in invoice.lines
         for change in late_prices
-        if (change.kind, change.offer) == (line.key.kind, line.key.offer)
+        if (change.kind, change.offer) == price_key(line.key.kind, line.key.offer)
         and any(part.start < change.end and change.start < part.end for part in line.parts)
     }
     return tuple(change for change in changes if change.field or change in billed)
@@ -128,7 +134,8 @@ def _find_late_settings(history: Sequence[MergedTerms], period: Period) -> Itera
             cause = next(
                 each
                 for index, each in enumerate(history)
-                if all(_list_settings(later.billing)[field] == value for later in history[index:] if later.billing)
+                if each.billing
+                and all(_list_settings(later.billing)[field] == value for later in history[index:] if later.billing)
             )
             yield LateChange(
                 kind="",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
 from allotment.billing.periods import HOUR_SECONDS, find_midnight, split_interval
+from allotment.billing.recorded_use import RESERVED_KIND
 from allotment.capacity.pricing import HOURS_A_MONTH
 from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.gpu_spec import GPUSpec
@@ -17,6 +18,11 @@ from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.declared.values import GIBI
 
 PriceKey = tuple[str, str]  # the kind of the use, and the GPUSpec or the StorageSpec
+
+
+def price_key(kind: str, offer: str) -> PriceKey:
+    """Return the key of the price of a use. Reserved units have the price of a unit."""
+    return INSTANCE.kind.name if kind == RESERVED_KIND else kind, offer
 
 
 class PricePeriod(NamedTuple):
@@ -51,7 +57,7 @@ class PriceList:
                 self._prices[kind.kind.name, name] = _build_periods(prices, zone)
 
     @property
-    def keys(self) -> Collection[PriceKey]:
+    def keys(self) -> Set[PriceKey]:
         """The declared offers."""
         return self._prices.keys()
 
@@ -75,7 +81,7 @@ def compute_amount(price: Decimal, kind: str, weighted_seconds: int) -> Fraction
 
     `weighted_seconds` are unit × seconds at a price per hour, or bytes × seconds at a price per GiB and month of 730 hours.
     """
-    if kind == INSTANCE.kind.name:
+    if kind in (INSTANCE.kind.name, RESERVED_KIND):
         return Fraction(price) * weighted_seconds / HOUR_SECONDS
     return Fraction(price) * weighted_seconds / (GIBI * HOURS_A_MONTH * HOUR_SECONDS)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from decimal import Decimal
 from typing import NamedTuple
 
 from allotment.billing.periods import Period, parse_moment
@@ -11,6 +12,7 @@ from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.observed.quantity import parse_quantity
 from allotment.observed.status import UsageInterval
 
+RESERVED_KIND = "Stock"  # of the uses that are reserved units without a use (`billing.reservations`)
 USED_KINDS = frozenset({INSTANCE.kind.name, STORAGE.kind.name, SNAPSHOT.kind.name})
 MAX_SIZE = 1 << 60  # bytes: a larger size in a status is no size
 MAX_UNITS = 1 << 30  # a stock in a status has at most this many units
@@ -23,6 +25,7 @@ class Use(NamedTuple):
     - The use lasted from `start` until `certain_end` for certain. Between `certain_end` and `end`, nobody observed it.
     - `is_open` says that it continued at `end`, the time of the last observation.
     - `commit` is the commit of the status branch that has the interval.
+    - `fraction` is the part of the price that the use costs.
     """
 
     cluster: str
@@ -39,17 +42,19 @@ class Use(NamedTuple):
     end: int
     is_open: bool
     commit: str
+    fraction: Decimal = Decimal(1)
 
     @property
     def weight(self) -> int:
-        """The used amount: 1 unit, or the bytes of a storage or snapshot."""
+        """The used amount: 1 unit, the reserved units, or the bytes of a storage or snapshot."""
         return 1 if self.kind == INSTANCE.kind.name else self.size
 
 
 class StockTime(NamedTuple):
     """The time in which a stock had units of a GPUSpec, certain from `start` until `certain_end`.
 
-    `tenant` is the tenant that the stock is reserved for; empty for a shared stock.
+    `tenant` is the tenant that the stock is reserved for; empty for a shared stock. `commit` is the commit of the status branch that
+    was read.
     """
 
     cluster: str
@@ -60,6 +65,7 @@ class StockTime(NamedTuple):
     units: int
     start: int
     certain_end: int
+    commit: str = ""
 
 
 class ClusterRecord(NamedTuple):
@@ -176,7 +182,7 @@ def read_interval(interval: UsageInterval, cluster: str, tenant: str, observed_u
     )
 
 
-def read_stock(interval: UsageInterval, cluster: str, observed_until: int) -> StockTime:
+def read_stock(interval: UsageInterval, cluster: str, observed_until: int, commit: str) -> StockTime:
     """Return the time of a stock that an interval of a status records."""
     start = parse_moment(interval.start_time)
     end = parse_moment(interval.last_observed_at or interval.end_time) if interval.end_time else observed_until
@@ -189,6 +195,7 @@ def read_stock(interval: UsageInterval, cluster: str, observed_until: int) -> St
         units=min(max(0, interval.units), MAX_UNITS),
         start=start,
         certain_end=max(start, end),
+        commit=commit,
     )
 
 

@@ -172,10 +172,9 @@ def _print_unpriced(invoice: Invoice) -> bool:
 
 def _print_price_doubts(bill: MonthlyBill) -> bool:
     """Name the prices that were merged after their day on standard error. Return whether there are any, or nobody knows."""
-    from allotment.reports.record_notes import SHALLOW_HISTORY, describe_late_change
+    from allotment.reports.invoice_pages import list_price_doubts
 
-    doubts = [describe_late_change(change, bill.zone) for change in bill.late_changes]
-    doubts += () if bill.has_price_history else [SHALLOW_HISTORY]
+    doubts = list_price_doubts(bill)
     for text in doubts:
         click.echo(escape_unprintable(text, 1000), err=True)
     return bool(doubts)

@@ -110,7 +110,11 @@ def close(
         commit = write_month(source, ledger, draft)
     _print_closing(draft, commit, style)
     if is_refused:
-        accept = "" if draft.refusals else f": {' '.join(needed)} closes it nevertheless"
+        accept = (
+            ""
+            if draft.refusals
+            else f": {' '.join(needed)} {'closes' if len(needed) == 1 else 'close'} it nevertheless"
+        )
         click.echo(f"the month {month} can't be closed{accept}", err=True)
         raise click.exceptions.Exit(1)
 

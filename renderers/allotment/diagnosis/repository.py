@@ -181,10 +181,10 @@ def _check_ledger(ledger: LedgerState | None) -> Iterator[Diagnosis]:
         )
         yield error("closed months", escape_unprintable(fault, 1000), advice)
     for text in ledger.late_prices:
-        advice = "restore the price, or finance accepts it: allot month close --accept-late-prices"
-        yield error("prices", escape_unprintable(text, 1000), advice)
+        advice = "declare the earlier value again, or let finance accept it: allot month close --accept-late-prices"
+        yield warning("prices", escape_unprintable(text, 1000), advice)
     if ledger.skip_reason:
-        yield skipped("prices" if ledger.months else "closed months", escape_unprintable(ledger.skip_reason, 1000))
+        yield skipped("prices", escape_unprintable(ledger.skip_reason, 1000))
     elif not ledger.faults and not ledger.late_prices:
         months = f"{pluralize(len(ledger.months), 'month')}, until {ledger.months[-1]}" if ledger.months else "no month"
         yield ok("closed months", f"{months}; each price of the open months was merged before its day")

@@ -15,6 +15,7 @@ from decimal import Decimal
 from allotment.billing.invoices import Invoice, InvoiceLine
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import format_moment, month_period
+from allotment.billing.recorded_use import RESERVED_KIND
 from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.problems import escape_unprintable
 from allotment.reports.invoice_texts import KIND_NAMES, format_resource, quantity
@@ -23,8 +24,9 @@ _SERVICES = {  # the category, the subcategory and the name of the service
     INSTANCE.kind.name: ("Compute", "Containers", "GPU instances"),
     STORAGE.kind.name: ("Storage", "Other (Storage)", "Storages"),
     SNAPSHOT.kind.name: ("Storage", "Backup Storage", "Snapshots"),
+    RESERVED_KIND: ("Compute", "Other (Compute)", "Reserved GPU units"),
 }
-_UNITS = {INSTANCE.kind.name: "Unit-Hours"}
+_UNITS = {INSTANCE.kind.name: "Unit-Hours", RESERVED_KIND: "Unit-Hours"}
 _STORED_UNIT = "GiB-Months"
 _EMPTY_COLUMNS = (
     "AvailabilityZone",

@@ -12,7 +12,7 @@ from allotment.reports.invoice_columns import line_columns
 from allotment.reports.invoice_texts import format_budget, format_period, format_unknown
 from allotment.reports.markdown import code_span, escape_markdown, markdown_table
 from allotment.reports.plots import draw_plots
-from allotment.reports.record_notes import describe_record
+from allotment.reports.record_notes import SHALLOW_HISTORY, describe_late_change, describe_record
 from allotment.reports.template_files import open_templates
 
 _NUMERIC_COLUMNS = frozenset({"quantity", "price", "amount"})
@@ -104,7 +104,13 @@ def _list_notes(bill: MonthlyBill, invoice: Invoice) -> list[str]:
         if record.commit or record.problems
         for note in describe_record(record, bill.period, bill.zone, about_signature=False)
     ]
-    return [*notes, *(describe_unpriced_line(line) for line in invoice.unpriced_lines)]
+    return [*notes, *list_price_doubts(bill), *(describe_unpriced_line(line) for line in invoice.unpriced_lines)]
+
+
+def list_price_doubts(bill: MonthlyBill) -> list[str]:
+    """Return a sentence about each price of a bill that was merged after its day, or that nobody can compare with its merge."""
+    late = [describe_late_change(change, bill.zone) for change in bill.late_changes]
+    return late if bill.has_price_history else [*late, SHALLOW_HISTORY]
 
 
 def describe_unpriced_line(line: InvoiceLine) -> str:

@@ -7,24 +7,31 @@ from decimal import Decimal
 
 from allotment.billing.invoices import Invoice, InvoiceLine, LineKey
 from allotment.billing.periods import Period, find_day
+from allotment.billing.recorded_use import RESERVED_KIND
 from allotment.billing.usage_totals import to_hours
 from allotment.capacity.pricing import HOURS_A_MONTH, format_money
 from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.declared.values import GIBI
 
-KIND_NAMES = {INSTANCE.kind.name: "instance", STORAGE.kind.name: "storage", SNAPSHOT.kind.name: "snapshot"}
+KIND_NAMES = {
+    INSTANCE.kind.name: "instance",
+    STORAGE.kind.name: "storage",
+    SNAPSHOT.kind.name: "snapshot",
+    RESERVED_KIND: "reserved stock",
+}
+_HOURLY_KINDS = (INSTANCE.kind.name, RESERVED_KIND)
 _DIGITS = Decimal("0.0001")
 
 
 def quantity(key: LineKey, weighted_seconds: int) -> Decimal:
     """Return a used quantity in the unit of its price: unit hours, or GiB months of 730 hours."""
     hours = to_hours(weighted_seconds)
-    return hours if key.kind == INSTANCE.kind.name else hours / GIBI / HOURS_A_MONTH
+    return hours if key.kind in _HOURLY_KINDS else hours / GIBI / HOURS_A_MONTH
 
 
 def quantity_unit(key: LineKey) -> str:
     """Return the unit of a quantity."""
-    return "unit hours" if key.kind == INSTANCE.kind.name else "GiB months"
+    return "unit hours" if key.kind in _HOURLY_KINDS else "GiB months"
 
 
 def format_quantity(key: LineKey, weighted_seconds: int) -> str:

@@ -43,6 +43,7 @@ class Site:
             setattr(Handler, f"do_{method}", Handler.handle_request)
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        self.server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client may end a connection early
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 from tests.support.published import git
 
-from allotment.adapters.git.history import MAX_TIME, CommitRecord, is_on_first_parents, list_first_parents
+from allotment.adapters.git.history import (
+    MAX_TIME,
+    CommitRecord,
+    is_on_first_parents,
+    list_first_parent_times,
+    list_first_parents,
+)
 from allotment.adapters.git.repository import Repository
 from allotment.billing.periods import format_moment
 
@@ -66,6 +72,17 @@ def test_a_commit_and_its_ancestors_are_left_out(root: Path) -> None:
     records = list_first_parents(Repository(root), "main", ["tenants"], 100, since=commits[1])
     assert [record.commit for record in records] == [commits[3], commits[2]]
     assert list_first_parents(Repository(root), "main", ["tenants"], 100, since=commits[3]) == []
+
+
+def test_the_time_of_a_commit_is_not_before_that_of_its_parent(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commits = []
+    for date in ("2026-10-01", "2026-09-01", "2026-11-01"):
+        monkeypatch.setenv("GIT_COMMITTER_DATE", f"{date}T00:00:00Z")
+        git(root, "commit", "-q", "--allow-empty", "-m", date)
+        commits.append(git(root, "rev-parse", "HEAD"))
+    times = list_first_parent_times(Repository(root), "HEAD")
+    assert list(times)[-3:] == commits
+    assert times[commits[0]] == times[commits[1]] < times[commits[2]]
 
 
 def test_the_line_of_first_parents(root: Path) -> None:

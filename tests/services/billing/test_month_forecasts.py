@@ -17,7 +17,12 @@ from allotment.adapters.git.remote import tracking_ref
 from allotment.diff.change_plan import ChangePlan
 from allotment.observed.status import UsageInterval
 from allotment.reports.plan.text import plan_lines
-from allotment.services.billing.month_forecasts import find_current_month, find_unobserved_times, read_month_record
+from allotment.services.billing.month_forecasts import (
+    find_current_month,
+    find_declaration_times,
+    find_unobserved_times,
+    read_month_record,
+)
 from allotment.services.platform_settings import read_platform
 from allotment.services.pull_requests.change_plan import plan_change
 
@@ -185,8 +190,8 @@ def test_a_cluster_that_nobody_ever_observed_counts_since_its_declaration(pull: 
     usage = read_month_record(source.repository, source, {"studio-kite"}, month)
     since = int(git(pull.root, "log", "-1", "--format=%ct", "--", "clusters/us-1"))
     later = month._replace(now=since + 3600, period=month.period._replace(end=max(month.period.end, since + 7200)))
-    assert find_unobserved_times(source, usage, later)["us-1"] == [(since, since + 3600)]
-    assert find_unobserved_times(source, usage, month)["eu-1"] == []
+    assert find_unobserved_times(find_declaration_times(source), usage, later)["us-1"] == [(since, since + 3600)]
+    assert find_unobserved_times(find_declaration_times(source), usage, month)["eu-1"] == []
 
 
 def test_the_newest_fetched_status_counts(pull: Pull) -> None:

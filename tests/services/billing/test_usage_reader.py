@@ -41,4 +41,4 @@ def test_a_tenant_has_a_limit_of_intervals(root: Path, monkeypatch: pytest.Monke
     record = read(root, 4)
     assert [use.uid for use in record.uses] == ["now"]
     (problem,) = record.clusters[0].tenant_problems["studio-kite"]
-    assert problem.endswith("can't be read: a bill reads 3 intervals, and leaves out the earlier intervals")
+    assert problem.startswith("studio-kite has more than 3 intervals: those of usage/studio-kite.jsonl of commit")

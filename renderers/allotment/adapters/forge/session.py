@@ -126,9 +126,10 @@ def _time_limit(seconds: float) -> Iterator[None]:
 
     def end() -> None:
         has_expired.set()
-        for open_socket in (*sockets, *(connection.sock for connection in connections if connection.sock)):
-            with contextlib.suppress(OSError):
-                open_socket.shutdown(socket.SHUT_RDWR)
+        for open_socket in (*sockets, *(connection.sock for connection in connections)):
+            if open_socket is not None:
+                with contextlib.suppress(OSError):
+                    open_socket.shutdown(socket.SHUT_RDWR)
 
     _started.connections, _started.sockets = connections, sockets
     timer = threading.Timer(seconds, end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import NamedTuple
 
 from allotment.adapters.git.commands import READ_SETTINGS
@@ -90,6 +91,17 @@ def list_first_parents(
         )
         for at in range(0, len(fields) - 3, 4)
     ]
+
+
+def list_first_parent_times(repository: Repository, commit: str) -> dict[str, int]:
+    """Return the time of each commit on the line of first parents, in seconds since 1970, the oldest commit first.
+
+    A commit can have a date before that of its parent, or none. Its time is not before that of its parent.
+    """
+    text = repository.git.run_text("rev-list", "--first-parent", "--timestamp", commit, settings=READ_SETTINGS)
+    pairs = [line.split() for line in reversed(text.splitlines())]
+    times = accumulate((_parse_time(time) for time, _ in pairs), max)
+    return dict(zip((name for _, name in pairs), times, strict=True))
 
 
 def is_on_first_parents(repository: Repository, commit: str, descendant: str) -> bool:

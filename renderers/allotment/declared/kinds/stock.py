@@ -1,12 +1,22 @@
 """Stock: the units of a GPUSpec in a node pool."""
 
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
-from allotment.declared.kinds.declaration import Declaration, Spec
+from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel
 from allotment.declared.references import GPUSpecReference, NodePoolReference, TenantReference
-from allotment.declared.values import CountOrZero
+from allotment.declared.values import CountOrZero, Money
+
+
+class Reservation(StrictModel):
+    """The price of the reserved units that their tenant doesn't use."""
+
+    fraction: Annotated[Money, Field(le=1)] = Field(
+        description="The part of the price of the GPUSpec that the tenant pays for each hour of a unit that it doesn't use, quoted, such as"
+        ' "0.5". It applies from the merge on.'
+    )
 
 
 class StockSpec(Spec):
@@ -29,6 +39,19 @@ class StockSpec(Spec):
         default=None,
         description="The name of the tenant that the units are reserved for. Default: all tenants may hold them.",
     )
+    reservation: Reservation | None = Field(
+        default=None,
+        description="The price of reserved units without a use. Default: they are free. Requires `tenant`.",
+    )
+
+    @model_validator(mode="after")
+    def _check_reservation(self) -> Self:
+        if self.reservation is not None and self.tenant is None:
+            raise PydanticCustomError(
+                "stock-shape",
+                "reservation is given, but the units are reserved for no tenant: add tenant, or remove it",
+            )
+        return self
 
 
 class Stock(Declaration):

@@ -9,6 +9,7 @@ from allotment.billing.invoices import Invoice, InvoiceLine
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import format_moment
 from allotment.output_part import Part
+from allotment.reports.invoice_pages import list_price_doubts
 from allotment.reports.invoice_texts import quantity, quantity_unit
 from allotment.reports.outputs.output import Output
 from allotment.reports.outputs.usage import (
@@ -18,7 +19,6 @@ from allotment.reports.outputs.usage import (
     period_output,
     round_number,
 )
-from allotment.reports.record_notes import describe_late_change
 
 
 class LinePartOutput(Part, frozen=True, kw_only=True):
@@ -160,7 +160,7 @@ def bill_output(bill: MonthlyBill, explained: int | None = None, amounts: tuple[
         commit=bill.commit,
         closed_in=bill.closed_in or None,
         clusters=cluster_record_outputs(bill.clusters, bill.period),
-        late_prices=tuple(describe_late_change(change, bill.zone) for change in bill.late_changes),
+        late_prices=tuple(list_price_doubts(bill)),
         invoices=tuple(invoice_output(invoice, () if explained is None else (explained,)) for invoice in bill.invoices),
         sums=amounts,
     )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.billing.invoices import compute_invoice
+from allotment.billing.late_changes import MergedTerms
 from allotment.billing.monthly_bill import LEDGER_FORMAT, ROUNDED_LINES_FORMAT, MonthlyBill
 from allotment.billing.periods import month_period
 from allotment.billing.prices import PriceList
 from allotment.billing.recorded_use import UsageRecord
+from allotment.billing.reservations import list_reserved_uses
 from allotment.billing.usage_totals import Share, clip_uses
 from allotment.capacity.units import physical_gpus
 from allotment.declared.inventory import Catalog
@@ -36,18 +38,21 @@ def compute_bill(
     adjusted_tenants: Collection[str] = (),
     catalog: Catalog | None = None,
     ledger_format: int = LEDGER_FORMAT,
+    terms: Sequence[MergedTerms] = (),
 ) -> MonthlyBill:
     """Return the bill of a month. It has an invoice for each tenant with usage or in `adjusted_tenants`, or for `tenant` alone.
 
     `source` has the prices and the budgets. `record` has the usage of the month. `catalog` is that of `source`, if the caller
-    has it already. `ledger_format` is that of a closed month.
+    has it already. `ledger_format` is that of a closed month. `terms` are
+    the merges that decide the price of reserved units without a use.
     """
-    period = month_period(month, zone)
+    period, is_old = month_period(month, zone), ledger_format == ROUNDED_LINES_FORMAT
     day = datetime.datetime.fromtimestamp(period.end - 1, zone).date()
     catalog = check_catalog(source, day).catalog if catalog is None else catalog._replace(as_of=day)
     prices = PriceList(catalog.platform, zone)
     shares_by_tenant: dict[str, list[Share]] = defaultdict(list)
-    for share in clip_uses(record.uses, period):
+    reserved = () if is_old else list_reserved_uses(record.stocks, record.uses, period, terms)
+    for share in clip_uses((*record.uses, *reserved), period):
         shares_by_tenant[share.use.tenant].append(share)
     tenants = sorted({*shares_by_tenant, *adjusted_tenants}) if tenant is None else [tenant]
     budgets = _read_budgets(source, catalog, tenants)
@@ -69,7 +74,7 @@ def compute_bill(
                 prices,
                 budgets[name],
                 bills_unknown=bills_unknown,
-                rounds_lines=ledger_format == ROUNDED_LINES_FORMAT,
+                rounds_lines=is_old,
             )
             for name in tenants
         ),

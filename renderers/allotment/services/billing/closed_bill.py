@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -12,16 +13,17 @@ from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.repository import Repository
 from allotment.billing.adjustments import compute_adjustments
 from allotment.billing.invoices import InvoiceLine
-from allotment.billing.late_changes import select_billed
+from allotment.billing.late_changes import MergedTerms, find_late_changes, select_billed
 from allotment.billing.ledger import ClosedCluster, ClosedMonth, Closing
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import month_period, next_month, parse_moment
 from allotment.billing.recorded_use import ClusterRecord, UsageRecord
 from allotment.problems import OperationRefused
+from allotment.reports.record_notes import SHALLOW_HISTORY
 from allotment.services.billing.bill_reader import compute_bill
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.ledger_branch import LedgerBranch
-from allotment.services.billing.price_history import is_history_complete, list_late_changes
+from allotment.services.billing.price_history import is_history_complete, read_merged_terms
 from allotment.services.billing.usage_reader import read_record_at
 from allotment.services.platform_settings import ORIGIN, read_platform, read_reporter_keys
 
@@ -56,18 +58,21 @@ def compute_open_bill(
     earlier = list_adjustable_months(ledger, month, tenant) if is_next else []
     record = read(source, tenant, find_start(earlier, month_period(month, source.zone).start))
     adjustments = compute_all_adjustments(source.clone.root, source.clone.repository, earlier, record, tenant)
+    declared, period = source.declared.source, month_period(month, source.zone)
+    terms = read_merged_terms(declared, source.zone, period.start)
     bill = compute_bill(
-        source.declared.source,
+        declared,
         source.platform.spec.billing,
         source.zone,
         month,
         record,
         tenant,
         adjusted_tenants=adjustments.lines,
+        terms=terms,
     )
     bill = bill.with_adjustments(adjustments.lines)._replace(
-        late_changes=select_billed(list_late_changes(source, bill.period), bill.invoices),
-        has_price_history=is_history_complete(source, bill.period),
+        late_changes=select_billed(find_late_changes(terms, period), bill.invoices),
+        has_price_history=is_history_complete(declared, period),
     )
     return bill, adjustments.notes
 
@@ -172,7 +177,18 @@ def _compute_bill_at(
         tenant,
         adjusted_tenants=adjusted_tenants,
         ledger_format=closing.format,
+        terms=_read_terms(source, zone, closing.month, record),
     )
+
+
+def _read_terms(source: CommitSource, zone: datetime.tzinfo, month: str, record: UsageRecord) -> Sequence[MergedTerms]:
+    """Return the merges that decide the price of reserved units. Raises OperationRefused if the clone lacks some of them."""
+    if not any(stock.tenant for stock in record.stocks):
+        return ()
+    period = month_period(month, zone)
+    if not is_history_complete(source, period):
+        raise OperationRefused(SHALLOW_HISTORY)
+    return read_merged_terms(source, zone, period.start)
 
 
 def _open_source(root: Path, repository: Repository, closing: Closing) -> CommitSource:

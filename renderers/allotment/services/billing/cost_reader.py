@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
 from allotment.adapters.git.commit_source import CommitSource
@@ -22,6 +22,7 @@ from allotment.services.billing.month_forecasts import (
     STALE_SECONDS,
     CurrentMonth,
     Forecaster,
+    find_declaration_times,
     find_unobserved_times,
     is_observed_in,
 )
@@ -37,11 +38,12 @@ def compute_costs(
     tenants: Iterable[str],
     *,
     catalog: Catalog | None = None,
+    declared: Mapping[str, int] | None = None,
 ) -> DeclaredCosts:
     """Return the costs of the declared resources of `tenants`. A tenant may have usage without a declaration.
 
     `source` has the declarations and the prices. `record` has the usage of the month. `catalog` is that of `source`, if the
-    caller has it already.
+    caller has it already, and `declared` has the time of the first commit that declares each cluster.
     """
     day = find_day(month.now, month.zone)
     catalog = check_catalog(source, day).catalog if catalog is None else catalog._replace(as_of=day)
@@ -49,7 +51,7 @@ def compute_costs(
         record,
         PriceList(catalog.platform, month.zone),
         month,
-        find_unobserved_times(source, record, month),
+        find_unobserved_times(find_declaration_times(source) if declared is None else declared, record, month),
         bills_unknown=billing.unknown == "Billed",
     )
     resources: list[DeclaredCost] = []
@@ -57,8 +59,8 @@ def compute_costs(
     for name in sorted(tenants):
         scope = Scope("tenant", name)
         folder = read_folder(scope, read_scope(source, scope).files)[0]
-        declared = monthly_costs(catalog, folder)
-        costs = [describe_cost(name, cost) for cost in declared]
+        monthly = monthly_costs(catalog, folder)
+        costs = [describe_cost(name, cost) for cost in monthly]
         resources += costs
         spending = compute_spending(catalog, folder)
         forecast = None
@@ -67,7 +69,7 @@ def compute_costs(
             budget = spending.budget.per_month if spending.budget else None
             is_denied = spending.budget is not None and spending.budget.enforcement == "Deny"
             forecast = forecaster.forecast(
-                name, steps, steps, sum_by_cluster(declared), budgets=(budget, budget), is_denied=is_denied
+                name, steps, steps, sum_by_cluster(monthly), budgets=(budget, budget), is_denied=is_denied
             )
         clusters = sorted({cost.cluster for cost in costs})
         months.append(TenantMonth(spending, forecast, tuple(_list_unobserved(clusters, record, month))))

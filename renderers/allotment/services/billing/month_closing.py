@@ -99,7 +99,8 @@ def _list_refusals(ledger: LedgerBranch, bill: MonthlyBill, now: int) -> Iterato
         yield "no cluster has recorded its usage"
     for record in bill.clusters:
         if record.is_declared:
-            yield from (f"{record.cluster}: {problem}" for problem in record.problems)
+            problems = record.select_tenants(()).problems
+            yield from (f"{record.cluster}: {problem}" for problem in problems)
     for invoice in bill.invoices:
         for line in invoice.unpriced_lines:
             yield f"{invoice.tenant}: {describe_unpriced_line(line)}"
@@ -108,6 +109,8 @@ def _list_refusals(ledger: LedgerBranch, bill: MonthlyBill, now: int) -> Iterato
 def _list_unknowns(source: BillingSource, ledger: LedgerBranch, bill: MonthlyBill) -> Iterator[str]:
     period = bill.period
     for record in bill.clusters:
+        of_tenants = [text for texts in record.tenant_problems.values() for text in texts]
+        yield from (f"{record.cluster}: {problem}" for problem in of_tenants)
         if not record.is_declared:
             yield from (f"{record.cluster}: {problem}" for problem in record.problems)
         elif record.commit and not record.problems:

@@ -87,7 +87,7 @@ def forecast_changes(
         record,
         PriceList(catalog.platform, month.zone),
         month,
-        find_unobserved_times(source, record, month),
+        find_unobserved_times(find_declaration_times(source), record, month),
         bills_unknown=billing.unknown == "Billed",
     )
     forecasts = tuple(
@@ -111,26 +111,33 @@ def is_observed_in(record: ClusterRecord, month: CurrentMonth) -> bool:
     return month.period.start <= record.observed_until <= month.now + _CLOCK_TOLERANCE
 
 
-def find_unobserved_times(
-    source: CommitSource, record: UsageRecord, month: CurrentMonth
-) -> Mapping[str, Sequence[tuple[int, int]]]:
-    """Return the times of the month until now in which nobody observed a declared cluster, by cluster.
+def find_declaration_times(source: CommitSource) -> dict[str, int]:
+    """Return the time of the first commit that declares each cluster of a commit."""
+    prefix = source.repository.folder_prefix(source.root)
+    times = {}
+    for cluster in list_cluster_names(source):
+        folder = f"{prefix}/clusters/{cluster}" if prefix else f"clusters/{cluster}"
+        commits = list_first_parents(source.repository, source.commit, [folder], MAX_COMMITS)
+        times[cluster] = commits[-1].time if commits else 0
+    return times
 
-    The time before the first commit that declares the cluster doesn't count. `source` has the declarations.
+
+def find_unobserved_times(
+    declared: Mapping[str, int], record: UsageRecord, month: CurrentMonth
+) -> Mapping[str, Sequence[tuple[int, int]]]:
+    """Return the times of the month until now before the first and after the last observation of each cluster.
+
+    `declared` has the time of the first commit that declares each cluster. The time before it doesn't count, nor does a gap
+    between two observations, because a use that continued is recorded.
     """
     records = {each.cluster: each for each in record.clusters if is_observed_in(each, month)}
     past = Period(month.period.start, min(month.now, month.period.end))
     times: dict[str, Sequence[tuple[int, int]]] = {}
-    for cluster in list_cluster_names(source):
+    for cluster, declared_at in declared.items():
         each = records.get(cluster)
         since = past.end if each is None else each.recorded_since or past.start
         until = past.end if each is None else each.observed_until or past.end
-        if since > past.start:
-            commits = list_first_parents(source.repository, source.commit, [f"clusters/{cluster}"], MAX_COMMITS)
-            start = past.clip(commits[-1].time if commits else 0, past.end)[0]
-        else:
-            start = past.start
-        missing = [(start, since), *(each.find_gaps(past) if each is not None else ())]
+        missing = [(past.clip(declared_at, past.end)[0], since)]
         missing += [(until, past.end)] if until < month.now - STALE_SECONDS else []
         times[cluster] = [(begin, end) for begin, end in missing if begin < end]
     return times

@@ -2,62 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import accumulate
+import datetime
+from collections.abc import Collection, Iterator
+from decimal import Decimal
 
-from allotment.adapters.git.commit_source import CommitSource
-from allotment.adapters.git.history import list_first_parents
+from allotment.adapters.git.commit_source import CommitSource, TreeSource
+from allotment.adapters.git.history import list_first_parent_times, list_first_parents
 from allotment.billing.late_changes import LateChange, MergedTerms, find_late_changes
 from allotment.billing.periods import Period
 from allotment.billing.prices import PriceList
 from allotment.declared.kinds.platform import Platform
-from allotment.declared.layout import PLATFORM
+from allotment.declared.kinds.stock import Stock
+from allotment.declared.layout import PLATFORM, Scope
 from allotment.declared.reading import read_folder
+from allotment.problems import OperationRefused
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.check.workers import read_scope
+from allotment.services.platform_settings import list_cluster_names
 
 _MAX_MERGES = 100_000  # that changed the platform
 
 
 def list_late_changes(source: BillingSource, period: Period) -> list[LateChange]:
-    """Return the changes of prices and settings that apply to a time of the period before their merge.
-
-    The first commit of the repository counts as known from the beginning. A shallow clone has only the merges since its oldest
-    commit. `is_history_complete` says whether that is enough.
-    """
-    return find_late_changes(list(_read_history(source, period)), period)
+    """Return the changes of prices and settings that apply to a time of the period before their merge."""
+    return find_late_changes(read_merged_terms(source.declared.source, source.zone, period.start), period)
 
 
-def is_history_complete(source: BillingSource, period: Period) -> bool:
+def is_history_complete(source: CommitSource, period: Period) -> bool:
     """Return whether the clone has the merges since the start of a period."""
-    repository = source.clone.repository
-    if not repository.is_shallow():
+    if not source.repository.is_shallow():
         return True
-    times = [time for _, time in _list_merges(source, "")]
-    return bool(times) and times[0] <= period.start
+    return min(list_first_parent_times(source.repository, source.commit).values()) <= period.start
 
 
-def _read_history(source: BillingSource, period: Period) -> Iterator[MergedTerms]:
-    """Yield the terms at the start of a period, and after each later merge that changed the platform."""
-    merges = _list_merges(source, PLATFORM.kind)
-    first = max((index for index, (_, time) in enumerate(merges) if time <= period.start), default=0)
-    similar = source.declared.source
-    for commit, time in merges[first:]:
-        similar = CommitSource(source.clone.root, commit, source.clone.repository, like=similar)
-        platform = read_folder(PLATFORM, read_scope(similar, PLATFORM).files)[0]
-        declared = platform.get_singleton(Platform)
-        yield MergedTerms(
-            commit, time, PriceList(platform, source.zone), declared.model.spec.billing if declared else None
-        )
+def read_merged_terms(source: CommitSource, zone: datetime.tzinfo, start: int) -> list[MergedTerms]:
+    """Return the terms at a time, and after each later merge that changed the platform or a cluster, up to a commit.
 
-
-def _list_merges(source: BillingSource, folder: str) -> list[tuple[str, int]]:
-    """Return the commits on the line of first parents that changed a folder, and their times, the oldest commit first.
-
-    A commit can have a date before that of its parent. Its time is not before that of its parent.
+    Offers and settings that can't be read at the time have the terms of the last merge with them. The first commit of the repository
+    counts as known from the beginning. A shallow clone has only the merges since its oldest commit. `is_history_complete` says
+    whether that is enough.
     """
-    commits = list_first_parents(
-        source.clone.repository, source.declared.source.commit, [folder] if folder else [], _MAX_MERGES
-    )[::-1]
-    times = accumulate((each.time for each in commits), max)
-    return [(each.commit, time) for each, time in zip(commits, times, strict=True)]
+    repository, prefix = source.repository, source.repository.folder_prefix(source.root)
+    folders = [f"{prefix}/{folder}" if prefix else folder for folder in (PLATFORM.kind, "clusters")]
+    times = list_first_parent_times(repository, source.commit)
+    merges = [each.commit for each in list_first_parents(repository, source.commit, folders, _MAX_MERGES)]
+    terms: list[MergedTerms] = []
+    similar: TreeSource = source
+    for commit in merges:  # the newest first
+        try:
+            similar = here = CommitSource(source.root, commit, repository, like=similar)
+            terms.append(_read_terms(here, zone, times[commit]))
+        except OperationRefused:  # a commit without the folder of the declarations, or with a tree that nobody can read
+            continue
+        before = [each for each in terms if each.time <= start]
+        if before and before[0].billing is not None and _has_offers(before, terms[0]):
+            break
+    return terms[::-1]
+
+
+def _has_offers(before: Collection[MergedTerms], newest: MergedTerms) -> bool:
+    """Return whether the merges before a time together have all offers of the newest merge."""
+    return newest.prices.keys <= {key for each in before for key in each.prices.keys}
+
+
+def _read_terms(source: CommitSource, zone: datetime.tzinfo, time: int) -> MergedTerms:
+    platform = read_folder(PLATFORM, read_scope(source, PLATFORM).files)[0]
+    declared = platform.get_singleton(Platform)
+    return MergedTerms(
+        source.commit,
+        time,
+        PriceList(platform, zone),
+        declared.model.spec.billing if declared else None,
+        dict(_list_reservations(source)),
+    )
+
+
+def _list_reservations(source: CommitSource) -> Iterator[tuple[tuple[str, str], Decimal]]:
+    """Yield the fraction of the price of each stock that declares a reservation."""
+    for cluster in list_cluster_names(source):
+        scope = Scope("cluster", cluster)
+        for name, stock in read_folder(scope, read_scope(source, scope).files)[0].of_kind(Stock).items():
+            if (reservation := stock.model.spec.reservation) is not None:
+                yield (cluster, name), reservation.fraction

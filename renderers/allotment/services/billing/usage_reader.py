@@ -47,8 +47,7 @@ from allotment.observed.status import (
 from allotment.observed.usage_log import UsageLog, parse_usage_header, parse_usage_log
 from allotment.problems import OperationRefused, quote_value
 
-# Intervals of a tenant in a cluster that a bill reads. They take 150 MB, so that no tenant makes the bill of others impossible.
-MAX_INTERVALS = 100_000
+MAX_INTERVALS = 100_000  # of a tenant in a cluster that one reading has; they take 150 MB
 # The clock of a cluster may be set back, so an interval may have ended after the time at which the next log began.
 _CLOCK_TOLERANCE = 86_400
 
@@ -194,7 +193,7 @@ class _ClusterReader:
             if interval.kind == GAP and interval.end_time
         )
         stocks = [
-            read_stock(interval, self._cluster, observed_until or 0)
+            read_stock(interval, self._cluster, observed_until or 0, commit)
             for interval in of_capacity
             if interval.kind == STOCK
         ]
@@ -290,9 +289,8 @@ class _ClusterReader:
         while data is not None:
             count += data.count(b"\n") - 1  # without the header
             if count > MAX_INTERVALS:
-                self._complain(
-                    path, commit, f"a bill reads {MAX_INTERVALS:,} intervals, and leaves out the earlier intervals"
-                )
+                words = f"{owner} has more than {MAX_INTERVALS:,} intervals: those of {path} of commit {commit[:12]} and before are left out"
+                self._add_problem(words, owner)
                 return
             try:
                 log = self._parse_log(owner, commit, data)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.git.commit_source import CommitSource
+from allotment.billing.late_changes import MergedTerms, find_late_changes, select_billed
 from allotment.billing.ledger_bill import read_bill
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import month_period, previous_month
@@ -51,7 +52,11 @@ def read_closed_months(
 
 
 class InvoiceReader(NamedTuple):
-    """Reads invoices. `source` has the prices of open months, and `tenants` the names that no other tenant's page shows."""
+    """Reads invoices.
+
+    `source` has the prices of open months, and `terms` are the merges in these months. `tenants` are the names that no other
+    tenant's page shows. `declared` has the time of the first commit that declares each cluster.
+    """
 
     source: CommitSource
     catalog: Catalog
@@ -59,6 +64,8 @@ class InvoiceReader(NamedTuple):
     month: CurrentMonth
     closed: ClosedMonths
     tenants: Collection[str]
+    terms: Sequence[MergedTerms]
+    declared: Mapping[str, int]
 
     @property
     def open_months(self) -> list[str]:
@@ -74,9 +81,16 @@ class InvoiceReader(NamedTuple):
     def compute_open_bills(self, record: UsageRecord, names: Collection[str]) -> list[MonthlyBill]:
         """Return the bill of each open month with an invoice for each of some tenants, the newest month first."""
         arguments = self.source, self.platform.spec.billing, self.month.zone
-        return [
-            compute_bill(*arguments, month, record, None, adjusted_tenants=names, catalog=self.catalog)
+        record = record._replace(stocks=tuple(stock for stock in record.stocks if stock.tenant in names))
+        bills = [
+            compute_bill(
+                *arguments, month, record, None, adjusted_tenants=names, catalog=self.catalog, terms=self.terms
+            )
             for month in self.open_months
+        ]
+        return [
+            bill._replace(late_changes=select_billed(find_late_changes(self.terms, bill.period), bill.invoices))
+            for bill in bills
         ]
 
     def read(self, open_bills: list[MonthlyBill], names: Collection[str]) -> Mapping[str, list[InvoiceView]]:

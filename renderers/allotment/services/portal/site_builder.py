@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.page_folder import PageFolder
+from allotment.billing.periods import month_period, previous_month
 from allotment.declared.reading import suggest_name
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.observed.resource_rows import read_offers
@@ -21,6 +22,8 @@ from allotment.portal.site_facts import GpuSpecEntry, SiteFacts
 from allotment.portal.tenant_area import PullRequestEntry
 from allotment.portal.tenant_pages import tenant_folder
 from allotment.problems import OperationRefused, quote_value
+from allotment.services.billing.month_forecasts import find_declaration_times
+from allotment.services.billing.price_history import read_merged_terms
 from allotment.services.billing.usage_reader import UsageReader
 from allotment.services.check.check_options import OpenCache
 from allotment.services.check.workers import run_batches
@@ -266,7 +269,18 @@ class SiteBuilder:
                 month=inputs.month,
                 tenants=all_names,
             ),
-            invoices=InvoiceReader(source, catalog, inputs.platform, inputs.month, inputs.closed, all_names),
+            invoices=InvoiceReader(
+                source,
+                catalog,
+                inputs.platform,
+                inputs.month,
+                inputs.closed,
+                all_names,
+                read_merged_terms(
+                    source, inputs.month.zone, month_period(previous_month(inputs.month.name), inputs.month.zone).start
+                ),
+                find_declaration_times(source),
+            ),
             usage=UsageReader.at_commits(repository, view.reporter_keys, commits),
             repository=repository,
             status_commits=commits,

@@ -93,7 +93,9 @@ def list_tenant_areas(inputs: TenantInputs, batch: TenantBatch) -> Iterator[Tena
     names, record, bills = batch
     reader = inputs.invoices
     billing = reader.platform.spec.billing
-    costs = compute_costs(reader.source, billing, record, reader.month, names, catalog=reader.catalog)
+    costs = compute_costs(
+        reader.source, billing, record, reader.month, names, catalog=reader.catalog, declared=reader.declared
+    )
     months = {month.spending.tenant: month for month in costs.tenants}
     invoices = {invoice.tenant: invoice for invoice in bills[0].invoices} if record.clusters else {}
     views = reader.read(bills, names)

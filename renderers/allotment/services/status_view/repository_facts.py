@@ -18,7 +18,7 @@ from allotment.problems import OperationRefused
 from allotment.reports.record_notes import SHALLOW_HISTORY, describe_late_change
 from allotment.reports.status_tables import format_age, is_stale
 from allotment.rules import placeholders
-from allotment.services.billing.billing_source import open_billing_source
+from allotment.services.billing.billing_source import BillingSource, open_billing_source
 from allotment.services.billing.closed_bill import fetch_ledger
 from allotment.services.billing.ledger_check import list_faults
 from allotment.services.billing.price_history import is_history_complete, list_late_changes
@@ -103,17 +103,23 @@ def _read_ledger(clone: Clone) -> LedgerState:
         source = open_billing_source(clone)
         ledger = fetch_ledger(source)
         faults = tuple(list_faults(source, ledger))
+        if faults:
+            return LedgerState(tuple(ledger.months), faults)
+        return _read_open_prices(source, tuple(ledger.months))
     except OperationRefused as error:
         return LedgerState(skip_reason=str(error))
+
+
+def _read_open_prices(source: BillingSource, months: tuple[str, ...]) -> LedgerState:
+    """Return the state of a sound ledger, with the late prices of the months that are not closed. Raises OperationRefused."""
     now = int(datetime.datetime.now(datetime.UTC).timestamp())
     current = f"{find_day(now, source.zone):%Y-%m}"
-    first = next_month(ledger.months[-1]) if ledger.months else previous_month(current)
+    first = next_month(months[-1]) if months else previous_month(current)
     period = Period(month_period(min(first, current), source.zone).start, now)
     return LedgerState(
-        months=tuple(ledger.months),
-        faults=faults,
+        months=months,
         late_prices=tuple(describe_late_change(change, source.zone) for change in list_late_changes(source, period)),
-        skip_reason="" if is_history_complete(source, period) else SHALLOW_HISTORY,
+        skip_reason="" if is_history_complete(source.declared.source, period) else SHALLOW_HISTORY,
     )
 
 
