@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Allot, checked, edit
+from tests.support.published import Place
+from tests.support.unmerged_branch import check_out_branch
 
 WEBUI, CLUSTER = "tenants/solo-ada/instances/webui.yaml", "clusters/eu-1/cluster.yaml"
 URL = "https://webui--solo-ada.eu-1.gpu.northlight.example/"
@@ -27,6 +29,12 @@ def test_it_prints_the_ssh_command(sample: Path, allot: Allot) -> None:
     result = allot("instance", "open", "solo-ada/webui", "--ssh", "--repo", sample)
     assert (result.code, result.out) == (0, f"{SSH.replace('ssh ', 'ssh -p 2222 ', 1)}\n")
     assert result.err == "The key of the host has the fingerprint SHA256:wM+KAUPk29f5bI3yPxv2HmNuVmdfNFA2ChqI4V14T/A\n"
+
+
+def test_a_branch_names_no_host(published: Place, allot: Allot) -> None:
+    check_out_branch(published, (CLUSTER, HOST, "    host: ssh.elsewhere.example\n"))
+    result = allot("instance", "open", "solo-ada/webui", "--ssh", "--repo", published.root)
+    assert (result.code, result.out) == (0, f"{SSH}\n"), result.err
 
 
 def test_it_prints_all_addresses_as_json(sample: Path, allot: Allot) -> None:

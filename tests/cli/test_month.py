@@ -324,6 +324,28 @@ def test_prices_that_nobody_merged_are_named(close: Run, month: Run, place: Plac
     assert "which has the prices of 2026-10, is not part of main of origin" in result.err
 
 
+def test_a_commit_that_a_merge_took_back_declares_no_key(
+    close: Run, month: Run, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pull request without a difference has a commit with another key, and its author closes a month with it."""
+    mine = "-c", "user.name=Eve", "-c", "user.email=eve@northlight.example"
+    forged = new_key(tmp_path, "forged")
+    main = git(place.root, "rev-parse", "HEAD")
+    declare_key(place, forged.with_suffix(".pub").read_text(encoding="utf-8").strip())
+    taken_back = git(place.root, "rev-parse", "HEAD")
+    back = git(place.root, *mine, "commit-tree", f"{main}^{{tree}}", "-p", taken_back, "-m", "Take it back")
+    merge = git(place.root, *mine, "commit-tree", f"{main}^{{tree}}", "-p", main, "-p", back, "-m", "Merge")
+    for ref in ("refs/heads/main", "refs/remotes/origin/main"):
+        git(place.root, "update-ref", ref, taken_back)
+    git(place.root, "push", "-qf", "origin", f"{taken_back}:refs/heads/main")
+    git(place.root, "reset", "-q", "--hard", taken_back)
+    assert month("close", "2026-10", "--signing-key", forged, *ACCEPTED).code == 0
+    git(place.root, "push", "-qf", "origin", f"{merge}:refs/heads/main")
+    result = month("verify", "2026-10")
+    assert result.code == 1
+    assert f"commit {taken_back}, which has the prices of 2026-10, is not part of main of origin" in result.err
+
+
 def test_a_tag_or_a_folder_alone_is_named(close: Run, month: Run, place: Place, allot: Allot) -> None:
     assert close().code == 0
     tag, tip = git(place.remote, "rev-parse", TAG, LEDGER).split()

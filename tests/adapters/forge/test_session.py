@@ -132,6 +132,15 @@ def test_no_read_is_sent_elsewhere(forge: Forge, site: Site, elsewhere: Site, st
     assert all(SECRET in headers for _, _, headers in site.requests)
 
 
+def test_a_link_to_another_host_gets_no_request(site: Site, elsewhere: Site) -> None:
+    """A forge with a wrong external URL, or a hostile answer, names another host for the next page."""
+    forge_session = session.ForgeSession(Token(SECRET))
+    assert forge_session.get(f"{site.url}/api/v4/projects").ok
+    with pytest.raises(ForgeUnreachable, match=f"the forge names {elsewhere.url} for a request to its API"):
+        forge_session.get(f"{elsewhere.url}/api/v4/projects?page=2", headers={"PRIVATE-TOKEN": SECRET})
+    assert (len(site.requests), elsewhere.requests) == (1, [])
+
+
 def drip_header(handler: BaseHTTPRequestHandler) -> None:
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
     for _ in range(200):

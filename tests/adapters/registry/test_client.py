@@ -14,7 +14,9 @@ from tests.adapters.registry.server import INDEX, MANIFEST, Answer, Request, dig
 from tests.controlplane import registry as image_registry
 from tests.controlplane.images import Image
 
+from allotment.adapters.registry import client
 from allotment.adapters.registry.client import resolve_digest, resolve_image
+from allotment.adapters.registry.connection import RegistryResponse
 from allotment.declared.image_reference import parse_image_reference
 from allotment.problems import OperationRefused
 
@@ -179,6 +181,22 @@ def test_a_login_stays_at_its_origin(docker_config: Path) -> None:
             assert resolve(registry.host) == digest_of(INDEX)
             assert "which is not an https:// address" in refusal(registry.host, "team/api:1")
     assert other.requests == []
+
+
+def test_no_other_origin_can_ask_for_the_login(docker_config: Path) -> None:
+    def ask(request: Request) -> Answer:
+        realm = f'Bearer realm="http://{request.headers["Host"]}/token"'
+        return Answer(401, b"", {"WWW-Authenticate": realm})
+
+    with serving(ask) as registry:
+        log_in(docker_config, registry.host)
+        challenge = RegistryResponse(
+            401, {"WWW-Authenticate": f'Bearer realm="http://{registry.host}/token"'}, b"", is_foreign=True
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(client, "send_request", lambda *_: challenge)
+            assert "permits no pull" in refusal(registry.host)
+    assert registry.requests == []
 
 
 def test_redirects_end() -> None:

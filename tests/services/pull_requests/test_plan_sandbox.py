@@ -164,7 +164,8 @@ def test_a_bug_of_ours_is_told_as_one(small: Place, monkeypatch: pytest.MonkeyPa
 
 def test_no_token_goes_along(small: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     head = git(small.root, "rev-parse", "main")
-    monkeypatch.setenv("ALLOT_FORGE_TOKEN", "s3cret")
+    for name in ("ALLOT_FORGE_TOKEN", "ALLOT_TOKEN", "CI_JOB_TOKEN", "GIT_CONFIG_VALUE_0"):
+        monkeypatch.setenv(name, "s3cret")
     deed = "raise ValueError(sorted(name for name, value in os.environ.items() if 's3cret' in value))"
     monkeypatch.setattr(plan_sandbox, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=head, deed=deed)])
     with pytest.raises(PlanProcessBug, match=r"ValueError: \[\]"):

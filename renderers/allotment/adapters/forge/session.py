@@ -25,11 +25,12 @@ class ForgeSession(requests.Session):
 
     Without a token, the caller adds the header and checks the status. No file such as ~/.netrc replaces the token. A
     redirect of a write is an error, because the request would become a GET. A redirect to another scheme, host or port is
-    an error, because the token would go there.
+    an error, because the token would go there. The same holds for a link in an answer, such as that to the next page.
     """
 
     def __init__(self, token: Token | None = None) -> None:
         super().__init__()
+        self._api_origin = ""  # of the first request, which the caller addresses to the API of the forge
         self.auth = _Authorization(token)
         if token is not None:
             self.hooks["response"].append(raise_for_response)
@@ -37,7 +38,14 @@ class ForgeSession(requests.Session):
             self.mount(f"{scheme}://", _TimedAdapter())
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
-        """Return the response with its body. Raises ForgeUnreachable if it takes longer than MAX_SECONDS."""
+        """Return the response with its body. Raises ForgeUnreachable if it takes longer than MAX_SECONDS, or for another host."""
+        here = _origin(str(request.url))
+        self._api_origin = self._api_origin or here
+        if here != self._api_origin:
+            raise ForgeUnreachable(
+                f"the forge names {here} for a request to its API: correct its external URL, spec.git.url of the platform, or"
+                " --forge-api"
+            )
         with _time_limit(MAX_SECONDS):
             return super().send(request, **options)
 

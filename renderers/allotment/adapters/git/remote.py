@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 from allotment.adapters.git import quarantine
 from allotment.adapters.git.commands import QUIET_SETTINGS, GitFailed
 from allotment.adapters.git.http_login import HttpLogin
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit, Patience, ProcessLimitExceeded
-from allotment.problems import OperationRefused, escape_unprintable, quote_value
+from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors, quote_value
 
 # If Git's output contains one of _LOCK_FAILURE_TEXTS, a ref is only locked. Otherwise, if it contains one of
 # _OVERTAKEN_TEXTS, another push has moved a ref. Any other refusal is permanent.
@@ -130,6 +131,8 @@ class Remote:
         self._keeps_refs = keep
         self._secret = _userinfo(url)
         self.url = url
+        is_name = "/" not in url
+        hide_in_errors(*_list_passwords((repository.git.url_of(url) or "") if is_name else url))
 
     def __str__(self) -> str:
         """Return the URL without a user's name and password."""
@@ -286,6 +289,12 @@ def _userinfo(url: str) -> str:
     _, slashes, rest = url.partition("://")
     user, at, _ = rest.partition("/")[0].rpartition("@")
     return f"{user}@" if slashes and at else ""
+
+
+def _list_passwords(url: str) -> tuple[str, ...]:
+    """Return the password of a URL, as it is written and as it is sent; nothing if the URL has none."""
+    _, colon, password = _userinfo(url).removesuffix("@").partition(":")
+    return (password, unquote(password)) if colon else ()
 
 
 def _without_userinfo(url: str) -> str:

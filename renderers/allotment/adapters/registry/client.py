@@ -66,9 +66,12 @@ class _Repository:
         self.login = find_login(image.host)
 
     def request(self, method: str, reference: str) -> RegistryResponse:
-        """Return the response for a tag or digest, after at most one challenge. Raises RegistryError."""
+        """Return the response for a tag or digest, after at most one challenge. Raises RegistryError.
+
+        Only the registry itself can ask for the login.
+        """
         response = self._send(method, reference)
-        if response.status == HTTPStatus.UNAUTHORIZED and not self._authorization:
+        if response.status == HTTPStatus.UNAUTHORIZED and not self._authorization and not response.is_foreign:
             challenge = response.headers.get("WWW-Authenticate", "")
             self._authorization = authorize(challenge, self._image.host, self._image.repository, self.login)
             response = self._send(method, reference)

@@ -28,11 +28,15 @@ class RegistryUnreachable(RegistryError):
 
 
 class RegistryResponse(NamedTuple):
-    """The complete response to a request: its status, headers and body. A response to HEAD has no body."""
+    """The complete response to a request: its status, headers and body. A response to HEAD has no body.
+
+    `is_foreign` says that a redirect led to another origin, which gave the response.
+    """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    is_foreign: bool = False
 
 
 def base_url(host: str) -> str:
@@ -57,7 +61,7 @@ def send_request(method: str, url: str, headers: Mapping[str, str]) -> RegistryR
         response = _send(method, target, sent)
         location = response.headers.get("Location", "")
         if response.status not in _REDIRECTS or not location:
-            return response
+            return response._replace(is_foreign=not same)
         target = _join_url(target, location, origin)
     raise RegistryError(f"{url} redirects more than {_MAX_REDIRECTS} times: check the name of the registry")
 

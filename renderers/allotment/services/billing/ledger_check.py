@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.history import is_on_first_parents
 from allotment.billing.ledger import Closing
 from allotment.problems import OperationRefused
 from allotment.services.billing.billing_source import BillingSource
@@ -64,8 +65,7 @@ def is_signed(source: BillingSource, ledger: LedgerBranch, month: str, closing: 
     repository = ledger.repository
     if not repository.has_object(closing.commit):
         return False
-    platform = read_platform(CommitSource(source.clone.root, closing.commit, repository))
-    key = platform.spec.billing.public_key if platform else None
+    key = _read_key(CommitSource(source.clone.root, closing.commit, repository))
     return key is not None and repository.is_tag_signed_by(ledger.tags[month], key)
 
 
@@ -80,5 +80,21 @@ def _find_reordered(source: BillingSource, ledger: LedgerBranch) -> Iterator[str
 
 
 def _is_merged(source: BillingSource, commit: str) -> bool:
-    repository = source.clone.repository
-    return repository.has_object(commit) and repository.is_ancestor(commit, source.declared.source.commit)
+    """Return whether a commit was a state of the branch of declarations.
+
+    An ancestor of its tip need not be one: a pull request can have a commit that its last commit takes back. Such an ancestor
+    counts if it declares the present key of the tags, because nobody else can sign for it.
+    """
+    repository, tip = source.clone.repository, source.declared.source
+    if not source.declared.branch or not repository.has_object(commit):
+        return False
+    if is_on_first_parents(repository, commit, tip.commit):
+        return True
+    return repository.is_ancestor(commit, tip.commit) and _read_key(
+        CommitSource(source.clone.root, commit, repository)
+    ) == _read_key(tip)
+
+
+def _read_key(source: CommitSource) -> str | None:
+    platform = read_platform(source)
+    return platform.spec.billing.public_key if platform else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from allotment.adapters.forge.forge import (
     Forbidden,
@@ -21,7 +22,7 @@ from allotment.adapters.git.http_login import HttpLogin
 from allotment.adapters.git.remote import PushForbidden, Remote
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.operation_id import BuildChange, name_operation_branch
-from allotment.problems import OperationRefused
+from allotment.problems import OperationRefused, quote_value
 from allotment.reports.plan.pull_request_body import render_body
 from allotment.services.changes.branch_change import BranchTaken, PushedBranch, push_change, push_operation
 from allotment.services.changes.change_target import BranchTarget
@@ -142,6 +143,11 @@ class Proposer:
     def _connect(self, url: str) -> Remote:
         if not url.startswith("https://"):  # a fork at a server without TLS gets no token
             return Remote(self.target.repository, url)
+        if urlsplit(url).netloc != urlsplit(self.url).netloc:
+            raise OperationRefused(
+                f"the forge names {quote_value(url)} for the fork, but spec.git.url is at {urlsplit(self.url).netloc}: correct the"
+                " external URL of the forge"
+            )
         return Remote(self.target.repository, url, login=HttpLogin(self.forge.identity(), self._token.secret))
 
     def _wait_for_fork(self, remote: Remote) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import datetime
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -28,7 +29,11 @@ TOO_LARGE = "too large or too slow: split it"
 BASE_SECONDS = 900.0  # to read the base branch; not part of a pull request's budget
 COMMAND = [sys.executable, "-P", "-m", "allotment.services.pull_requests.plan_sandbox"]
 _READY = b"ready\n"
-_SECRET_VARIABLES = ("ALLOT_FORGE_TOKEN", "ALLOT_FORGE_TOKEN_FILE", "ALLOT_WEBHOOK_SECRET_FILE")
+# The variables that the process gets. Every other variable of a CI job may hold a token.
+_VARIABLES = re.compile(
+    "PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_[A-Z]+|TZ|XDG_(CACHE|CONFIG)_HOME|LD_LIBRARY_PATH|PYTHON[A-Z]+"
+    "|GIT_CONFIG_(GLOBAL|SYSTEM|NOSYSTEM)"
+)
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _BUG_EXIT_STATUS = 70  # the exit status of this program after a bug
 
@@ -102,7 +107,7 @@ def plan_in_sandbox(plan_request: PlanRequest, budget: PlanBudget, cache: Path |
 
 
 def _run_process(plan_request: PlanRequest, budget: PlanBudget, cache: Path | None) -> PlanReply:
-    environment = {name: value for name, value in os.environ.items() if name not in _SECRET_VARIABLES}
+    environment = {name: value for name, value in os.environ.items() if _VARIABLES.fullmatch(name)}
     if cache is not None:
         environment["XDG_CACHE_HOME"] = str(cache)
     # The child process that plans puts its temporary files in `folder`. The parent deletes the folder, because a killed
