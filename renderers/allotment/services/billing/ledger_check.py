@@ -82,7 +82,7 @@ def _find_reordered(source: BillingSource, ledger: LedgerBranch) -> Iterator[str
 def _is_merged(source: BillingSource, commit: str) -> bool:
     """Return whether a commit was a state of the branch of declarations.
 
-    An ancestor of its tip need not be one: a pull request can have a commit that its last commit takes back. Such an ancestor
+    A pull request can have a commit that its last commit takes back, and then the commit is an ancestor of the tip. Such an ancestor
     counts if it declares the present key of the tags, because nobody else can sign for it.
     """
     repository, tip = source.clone.repository, source.declared.source
