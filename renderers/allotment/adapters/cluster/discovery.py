@@ -21,10 +21,12 @@ from allotment.adapters.cluster.api import (
     parse_http_date,
     read_body,
 )
+from allotment.adapters.request_limit import LIMITED_POOLS, limit_request
 from allotment.diagnosis.login import DiscoveryDocument, DiscoveryResponse, discovery_url
 from allotment.problems import escape_unprintable
 
 READ_SECONDS = 5.0
+REQUEST_SECONDS = 15.0  # of the whole request
 MAX_BYTES = 1 << 20  # bytes of a document; usual documents have some 5 KB
 
 
@@ -36,7 +38,7 @@ def fetch_discovery_document(issuer: str, now: datetime.datetime) -> DiscoveryRe
     url = discovery_url(issuer)
     begun = time.monotonic()
     try:
-        with create_connection_pool(url) as pool:
+        with limit_request(REQUEST_SECONDS), create_connection_pool(url) as pool:
             answer = pool.request(
                 "GET",
                 url,
@@ -58,12 +60,18 @@ def fetch_discovery_document(issuer: str, now: datetime.datetime) -> DiscoveryRe
 
 
 def create_connection_pool(url: str) -> urllib3.PoolManager:
-    """Return a pool that trusts this system's certificate authorities and uses the proxy that the environment sets."""
+    """Return a pool that trusts this system's certificate authorities and uses the proxy that the environment sets for HTTPS.
+
+    `limit_request` limits its requests.
+    """
     context = ssl.create_default_context()
     proxy = urllib.request.getproxies().get("https")
-    if proxy is None or urllib.request.proxy_bypass(urlsplit(url).netloc):
-        return urllib3.PoolManager(ssl_context=context)
-    return urllib3.ProxyManager(proxy, ssl_context=context)
+    if proxy is None or url.startswith("http:") or urllib.request.proxy_bypass(urlsplit(url).netloc):
+        pool = urllib3.PoolManager(ssl_context=context)
+    else:
+        pool = urllib3.ProxyManager(proxy, ssl_context=context)
+    pool.pool_classes_by_scheme = LIMITED_POOLS
+    return pool
 
 
 def _decode_document(body: bytes, lead: float | None) -> DiscoveryResponse:

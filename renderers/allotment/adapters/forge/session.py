@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import threading
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
-import urllib3
 from requests.adapters import HTTPAdapter
 
 from allotment.adapters.forge.forge import ForgeUnreachable, Token, raise_for_response
+from allotment.adapters.request_limit import LIMITED_POOLS, RequestTooSlow, limit_request
 
 MAX_SECONDS = 120.0  # of a request with its response; a forge that sends a byte now and then never times out otherwise
 _PORTS = {"http": 80, "https": 443}
-_started = threading.local()  # the connections of the request that this thread sends, and their sockets
 
 
 class ForgeSession(requests.Session):
@@ -46,8 +41,11 @@ class ForgeSession(requests.Session):
                 f"the forge names {here} for a request to its API: correct its external URL, spec.git.url of the platform, or"
                 " --forge-api"
             )
-        with _time_limit(MAX_SECONDS):
-            return super().send(request, **options)
+        try:
+            with limit_request(MAX_SECONDS):
+                return super().send(request, **options)
+        except RequestTooSlow:
+            raise ForgeUnreachable(f"the forge doesn't answer within {MAX_SECONDS:.0f} s") from None
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
         """Return the URL of a redirect to follow; None for another response. Raises ForgeUnreachable for other redirects."""
@@ -84,71 +82,14 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname}:{parts.port or _PORTS.get(parts.scheme)}"
 
 
-class _HTTPConnection(urllib3.connection.HTTPConnection):
-    """A connection that the time limit of its thread can end."""
-
-    def connect(self) -> None:
-        _started.connections.append(self)
-        super().connect()
-
-    def request(self, *arguments: Any, **options: Any) -> None:
-        _started.connections.append(self)
-        super().request(*arguments, **options)
-
-    def getresponse(self) -> Any:
-        _started.sockets.append(self.sock)  # a connection forgets its socket when the forge closes it after the body
-        return super().getresponse()
-
-
-class _HTTPSConnection(_HTTPConnection, urllib3.connection.HTTPSConnection):
-    """The same with TLS."""
-
-
-class _HTTPPool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _HTTPConnection
-
-
-class _HTTPSPool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _HTTPSConnection
-
-
 class _TimedAdapter(HTTPAdapter):
     """Uses connections that the time limit can end."""
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         super().init_poolmanager(*arguments, **options)
-        self.poolmanager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+        self.poolmanager.pool_classes_by_scheme = LIMITED_POOLS
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
         manager = super().proxy_manager_for(proxy, **options)
-        manager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+        manager.pool_classes_by_scheme = LIMITED_POOLS
         return manager
-
-
-@contextlib.contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
-    """End the connections that this thread uses in the block after some seconds. Raises ForgeUnreachable then."""
-    connections: list[urllib3.connection.HTTPConnection] = []
-    sockets: list[socket.socket] = []
-    has_expired = threading.Event()
-
-    def end() -> None:
-        has_expired.set()
-        for open_socket in (*sockets, *(connection.sock for connection in connections)):
-            if open_socket is not None:
-                with contextlib.suppress(OSError):
-                    open_socket.shutdown(socket.SHUT_RDWR)
-
-    _started.connections, _started.sockets = connections, sockets
-    timer = threading.Timer(seconds, end)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError):
-        if not has_expired.is_set():
-            raise
-    finally:
-        timer.cancel()
-    if has_expired.is_set():  # an ended connection can look like the end of a body
-        raise ForgeUnreachable(f"the forge doesn't answer within {seconds:.0f} s")

@@ -12,12 +12,14 @@ import urllib3
 
 from allotment.adapters.cluster.api import CONNECT_SECONDS, ApiUnavailable, error_text, read_body
 from allotment.adapters.cluster.discovery import create_connection_pool
+from allotment.adapters.request_limit import limit_request
 from allotment.declared.kinds.cluster import Oidc
 from allotment.diagnosis.login import discovery_url
 from allotment.problems import OperationRefused, escape_unprintable
 
 _FORM_TYPE = "application/x-www-form-urlencoded"
 _READ_SECONDS = 10.0
+_REQUEST_SECONDS = 30.0  # of the whole request
 _MAX_BYTES = 1 << 20  # bytes of a response; usual responses have some 5 KB
 
 
@@ -65,7 +67,7 @@ def request_tokens(endpoint: str, form: Mapping[str, str]) -> dict[str, Any]:
 def _request(method: str, url: str, form: Mapping[str, str] | None = None) -> tuple[int, dict[str, Any]]:
     """Return the status and the JSON object of a response. A redirect is not followed, because it could lead elsewhere."""
     try:
-        with create_connection_pool(url) as pool:
+        with limit_request(_REQUEST_SECONDS), create_connection_pool(url) as pool:
             answer = pool.request(
                 method,
                 url,

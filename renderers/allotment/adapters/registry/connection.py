@@ -10,9 +10,11 @@ import urllib3
 
 from allotment.adapters.cluster.api import CONNECT_SECONDS, ApiUnavailable, error_text, read_body
 from allotment.adapters.cluster.discovery import create_connection_pool
+from allotment.adapters.request_limit import limit_request
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
 _READ_SECONDS = 20.0  # the longest time between two packets, and of a whole body
+_REQUEST_SECONDS = 60.0  # of a whole request
 _MAX_BYTES = 4 << 20  # bytes of a response; the OCI specification limits manifests to 4 MiB
 _MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -99,8 +101,7 @@ def _origin(parts: SplitResult) -> tuple[str, str]:
 def _send(method: str, url: str, headers: Mapping[str, str]) -> RegistryResponse:
     host = urlsplit(url).netloc
     try:
-        pool = urllib3.PoolManager() if url.startswith("http:") else create_connection_pool(url)
-        with pool:
+        with limit_request(_REQUEST_SECONDS), create_connection_pool(url) as pool:
             answer = pool.request(
                 method,
                 url,
