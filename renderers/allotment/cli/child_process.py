@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -47,13 +47,17 @@ def wake_on_input(wake: Callable[[], None], *stops: Callable[[], None]) -> Itera
 class ChildProcess:
     """Runs `allot` with the arguments `words` in a child process, as long as this replica of `allot run` is the leader.
 
-    If the child process ends, it is restarted after a wait.
+    `variables` are environment variables with options, because other users of the machine can see arguments, and a URL can hold a
+    password. If the child process ends, it is restarted after a wait.
     """
 
     display_url = ""
 
-    def __init__(self, words: list[str], log: Log, *, is_leader: Callable[[], bool]) -> None:
+    def __init__(
+        self, words: list[str], log: Log, *, is_leader: Callable[[], bool], variables: Mapping[str, str]
+    ) -> None:
         self._arguments = words
+        self._variables = variables
         self._log = log
         self._is_leader = is_leader
         self._stop_event, self._wake_event = threading.Event(), threading.Event()
@@ -77,12 +81,12 @@ class ChildProcess:
                 self._stop_event.wait(POLL_SECONDS)
 
     def _run_process(self) -> int:
-        # Any other variable ALLOT_… would set an option of the child process that its arguments leave out on purpose.
+        # Any other variable ALLOT_… would set an option of the child process that is left out on purpose.
         environment = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith("ALLOT_") or name in PASSED_VARIABLES
-        }
+        } | dict(self._variables)
         self._process = subprocess.Popen(  # noqa: S603  # no shell interprets the arguments
             [sys.executable, "-P", "-m", "allotment", *self._arguments],
             stdin=subprocess.PIPE,

@@ -222,9 +222,10 @@ def find_page_folder(data: Path) -> Path:
 def _create_comment_process(context: ServiceContext) -> ChildProcess:
     """Return a child process that runs the commenter. It gets the options of `allot run` that the commenter needs."""
     current = click.get_current_context()
-    arguments = ["run", "--comment", "--child"]
-    for parameter in current.command.params:
-        value = current.params.get(parameter.name or "")
-        if parameter.name in _CHILD_PARAMETERS and value is not None:
-            arguments += [parameter.opts[0], str(value)]
-    return ChildProcess(arguments, context.log, is_leader=context.is_leader)
+    values = {name: current.params.get(name) for name in _CHILD_PARAMETERS}
+    variables = {
+        f"{current.auto_envvar_prefix}_{name.upper()}": str(value)
+        for name, value in values.items()
+        if value is not None
+    }
+    return ChildProcess(["run", "--comment", "--child"], context.log, is_leader=context.is_leader, variables=variables)
