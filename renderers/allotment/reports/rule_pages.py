@@ -85,6 +85,7 @@ FILE_RULES = {
     "spec-shape": "A GPUSpec with time-slicing or MPS has exactly one GPU, and states whether tenants share it.",
     "ssh-key": "A public key is a single line as in id_ed25519.pub, without options before the key.",
     "ssh-keys": "Each SSH key belongs to a single person of a tenant, so that a log can name the person.",
+    "stock-shape": "Only a stock that is reserved for a tenant has a price for its reservation.",
     "syntax": "The file must be valid YAML. The message names the position of the error.",
     "tab": "Indent with spaces, not tabs.",
     "tag": "Explicit tags (!!str, !custom) are not supported.",

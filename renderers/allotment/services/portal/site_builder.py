@@ -270,16 +270,16 @@ class SiteBuilder:
                 tenants=all_names,
             ),
             invoices=InvoiceReader(
-                source,
-                catalog,
-                inputs.platform,
-                inputs.month,
-                inputs.closed,
-                all_names,
-                read_merged_terms(
+                source=source,
+                catalog=catalog,
+                platform=inputs.platform,
+                month=inputs.month,
+                closed=inputs.closed,
+                tenants=all_names,
+                terms=read_merged_terms(
                     source, inputs.month.zone, month_period(previous_month(inputs.month.name), inputs.month.zone).start
                 ),
-                find_declaration_times(source),
+                declared=find_declaration_times(source),
             ),
             usage=UsageReader.at_commits(repository, view.reporter_keys, commits),
             repository=repository,
