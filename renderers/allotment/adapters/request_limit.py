@@ -90,5 +90,5 @@ def limit_request(seconds: float) -> Iterator[None]:
 
 def _list_of(name: str) -> list[Any]:
     """Return a list of the limit of this thread; an empty list without a limit."""
-    found: list[Any] = getattr(_started, name, [])
-    return found
+    items: list[Any] = getattr(_started, name, [])
+    return items
