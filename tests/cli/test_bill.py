@@ -321,7 +321,7 @@ def test_another_machine_computes_the_same_bytes(end_of_month: Bed, run: Run, pl
         assert ended.stdout.decode() == run("--month", "2026-11", "-o", style).out
 
 
-def test_unrelated_commits_and_false_dates_change_nothing(
+def test_unrelated_commits_and_false_dates_change_no_amount(
     end_of_month: Bed, run: Run, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = read(run("--month", "2026-11", "-o", "json"))
@@ -334,6 +334,8 @@ def test_unrelated_commits_and_false_dates_change_nothing(
     models["metadata"]["labels"] |= {"allotment.dev/storage-spec": "block-ssd", "bill.allotment.dev/film": "7"}
     end_of_month.report(models, placeholder("shared", 4), seconds=HOUR)
     assert git(place.root, "log", "-1", "--format=%cI").startswith("2099-01-01")
-    after = read(run("--month", "2026-11", "-o", "json"))
+    result = run("--month", "2026-11", "-o", "json")
+    assert (result.code, "has a date in the future" in result.err) == (4, True)
+    after = checked("bill", result.out)
     assert after["commit"] != before["commit"]
     assert after["invoices"] == before["invoices"]

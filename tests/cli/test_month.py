@@ -224,6 +224,40 @@ def test_a_shallow_clone_knows_no_late_price(place: Place, allot: Allot, close: 
     assert "the clone is shallow, so nobody knows whether each price was merged before its day" in bill.err
 
 
+def test_a_cluster_that_lost_its_status_is_not_closed_as_if_it_had_none(
+    close: Run, month: Run, place: Place, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unaccepted = month("close", "2026-10", "--signing-key", key, "--accept-unsigned", "--dry-run")
+    assert "us-1: no reporter has reported it yet" in unaccepted.err
+    assert close().code == 0
+    for ref in (status_branch(EU), reported_ref(EU)):
+        git(place.remote, "update-ref", "-d", ref)
+    set_time(monkeypatch, "2026-12-02")
+    refused = close("2026-11")
+    assert refused.code == 1
+    assert "eu-1: it has no status, but the month before was closed with its status: restore the branch" in refused.err
+
+
+def test_a_merge_with_a_date_in_the_future_is_named(
+    place: Place, allot: Allot, month: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2099-01-01T00:00:00Z")
+    commit = place.merge()
+    bill = allot("bill", "--month", "2026-10", "--repo", place.root)
+    assert (bill.code, f"commit {commit[:12]} has a date in the future" in bill.err) == (4, True)
+
+
+def test_adjustments_are_in_the_currency_of_the_bill(close: Run, place: Place, allot: Allot) -> None:
+    assert close().code == 0
+    edit(place.root, "platform/platform.yaml", "currency: EUR", "currency: JPY")
+    place.merge()
+    bill = allot("bill", "--month", "2026-11", "--repo", place.root)
+    assert (bill.code, "2026-10 was closed in EUR, so its adjustments can't be part of a bill in JPY" in bill.err) == (
+        2,
+        True,
+    )
+
+
 def test_months_are_closed_once_and_in_their_order(close: Run, month: Run) -> None:
     assert close().code == 0
     again = close()

@@ -16,14 +16,15 @@ from allotment.declared.kinds.platform import Billing
 class MergedTerms(NamedTuple):
     """The prices and the settings of billing after a merge. `time` is that of the merge, in seconds since 1970.
 
-    `reservations` has the fraction of the price that each stock declares for reserved units without a use, by cluster and stock.
+    `reservations` has the fraction of the price that each stock declares for reserved units without a use, by cluster and stock;
+    None if it is unknown.
     """
 
     commit: str
     time: int
     prices: PriceList
     billing: Billing | None
-    reservations: Mapping[tuple[str, str], Decimal] = MappingProxyType({})
+    reservations: Mapping[tuple[str, str], Decimal | None] = MappingProxyType({})
 
 
 class LateChange(NamedTuple):

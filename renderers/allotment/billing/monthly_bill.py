@@ -22,7 +22,7 @@ class MonthlyBill(NamedTuple):
 
     `gpus_by_spec` has the physical GPUs of a unit of each GPUSpec. `closed_in` is the commit of the ledger that closed the month; empty for an open month.
     `late_changes` are the changes of its prices that were merged after their day. `has_price_history` is False if the clone lacks merges of the month, so that
-    nobody knows them. `ledger_format` says how the amounts are rounded.
+    nobody knows them. `future_commit` is a merge with a date after the present, which makes the times of the later merges unknown. `ledger_format` says how the amounts are rounded.
     """
 
     month: str
@@ -38,6 +38,7 @@ class MonthlyBill(NamedTuple):
     closed_in: str = ""
     late_changes: tuple[LateChange, ...] = ()
     has_price_history: bool = True
+    future_commit: str = ""
     ledger_format: int = LEDGER_FORMAT
 
     def with_adjustments(self, adjustments: Mapping[str, Sequence[InvoiceLine]]) -> MonthlyBill:
@@ -67,6 +68,6 @@ class MonthlyBill(NamedTuple):
             return True
         records = [record for record in self.clusters if record.commit or record.problems]
         has_prices = self.has_price_history and not (
-            self.late_changes or any(invoice.unpriced_lines for invoice in self.invoices)
+            self.late_changes or self.future_commit or any(invoice.unpriced_lines for invoice in self.invoices)
         )
         return has_prices and bool(records) and all(record.covers_end(self.period) for record in records)

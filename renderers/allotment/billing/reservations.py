@@ -82,7 +82,7 @@ def _find_unused(stocks: Sequence[StockTime], uses: Sequence[Use]) -> Iterator[_
         yield last
 
 
-def _build_use(unused: _Unused, start: int, end: int, fractions: Mapping[tuple[str, str], Decimal]) -> Use:
+def _build_use(unused: _Unused, start: int, end: int, fractions: Mapping[tuple[str, str], Decimal | None]) -> Use:
     stock = unused.stock
     return Use(
         cluster=stock.cluster,
@@ -99,5 +99,5 @@ def _build_use(unused: _Unused, start: int, end: int, fractions: Mapping[tuple[s
         end=end,
         is_open=False,
         commit=stock.commit,
-        fraction=fractions.get((stock.cluster, stock.name), Decimal(0)),
+        fraction=fractions.get((stock.cluster, stock.name)) or Decimal(0),
     )

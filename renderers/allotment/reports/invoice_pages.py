@@ -109,8 +109,15 @@ def _list_notes(bill: MonthlyBill, invoice: Invoice) -> list[str]:
 
 def list_price_doubts(bill: MonthlyBill) -> list[str]:
     """Return a sentence about each price of a bill that was merged after its day, or that nobody can compare with its merge."""
-    late = [describe_late_change(change, bill.zone) for change in bill.late_changes]
-    return late if bill.has_price_history else [*late, SHALLOW_HISTORY]
+    doubts = [describe_late_change(change, bill.zone) for change in bill.late_changes]
+    if not bill.has_price_history:
+        doubts.append(SHALLOW_HISTORY)
+    if bill.future_commit:
+        doubts.append(
+            f"commit {bill.future_commit[:12]} has a date in the future, so nobody knows when the later prices and reservations were"
+            " merged"
+        )
+    return doubts
 
 
 def describe_unpriced_line(line: InvoiceLine) -> str:

@@ -67,6 +67,23 @@ def test_the_date_of_a_commit_is_not_before_that_of_another_file(folder: Path, m
     assert late_changes(folder) == [("l4-quarter", "0.21", "9.99")]
 
 
+def test_a_stock_with_an_invalid_file_keeps_its_reservation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stock = folder / "clusters/eu-1/stocks/l4-half-film.yaml"
+    text = stock.read_text(encoding="utf-8").replace("  tenant:", '  reservation: {fraction: "0.5"}\n  tenant:')
+    for day, content in (
+        ("2026-09-01", text),
+        ("2026-10-10", "not: [valid"),
+        ("2026-10-12", text.replace("0.5", "0.25")),
+    ):
+        stock.write_text(content, encoding="utf-8")
+        commit(folder, day, monkeypatch)
+    stock.unlink()
+    commit(folder, "2026-10-14", monkeypatch)
+    terms = read_merged_terms(CommitSource(folder, "HEAD"), BERLIN, OCTOBER.start)
+    fractions = [str(each.reservations.get(("eu-1", "l4-half-film"), "none")) for each in terms]
+    assert fractions == ["0.5", "0.5", "0.25", "none"]
+
+
 def test_a_commit_without_declarations_is_left_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.move(folder, folder.with_name("moved"))
     commit(folder.parent, "2026-10-02", monkeypatch)

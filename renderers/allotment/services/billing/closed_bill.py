@@ -23,7 +23,7 @@ from allotment.reports.record_notes import SHALLOW_HISTORY
 from allotment.services.billing.bill_reader import compute_bill
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.ledger_branch import LedgerBranch
-from allotment.services.billing.price_history import is_history_complete, read_merged_terms
+from allotment.services.billing.price_history import find_future_commit, is_history_complete, read_merged_terms
 from allotment.services.billing.usage_reader import read_record_at
 from allotment.services.platform_settings import ORIGIN, read_platform, read_reporter_keys
 
@@ -56,6 +56,12 @@ def compute_open_bill(
     """
     is_next = bool(ledger.months) and next_month(ledger.months[-1]) == month
     earlier = list_adjustable_months(ledger, month, tenant) if is_next else []
+    for closed in earlier:
+        if closed.closing.currency != source.platform.spec.billing.currency:
+            raise OperationRefused(
+                f"{closed.closing.month} was closed in {closed.closing.currency}, so its adjustments can't be part of a bill in"
+                f" {source.platform.spec.billing.currency}: declare {closed.closing.currency} again"
+            )
     record = read(source, tenant, find_start(earlier, month_period(month, source.zone).start))
     adjustments = compute_all_adjustments(source.clone.root, source.clone.repository, earlier, record, tenant)
     declared, period = source.declared.source, month_period(month, source.zone)
@@ -73,6 +79,7 @@ def compute_open_bill(
     bill = bill.with_adjustments(adjustments.lines)._replace(
         late_changes=select_billed(find_late_changes(terms, period), bill.invoices),
         has_price_history=is_history_complete(declared, period),
+        future_commit=find_future_commit(declared),
     )
     return bill, adjustments.notes
 

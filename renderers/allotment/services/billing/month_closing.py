@@ -10,8 +10,8 @@ from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import next_month
 from allotment.capacity.pricing import format_money
 from allotment.problems import OperationRefused
-from allotment.reports.invoice_pages import describe_unpriced_line
-from allotment.reports.record_notes import SHALLOW_HISTORY, UNSIGNED, describe_late_change, describe_record
+from allotment.reports.invoice_pages import describe_unpriced_line, list_price_doubts
+from allotment.reports.record_notes import SHALLOW_HISTORY, UNSIGNED, describe_record
 from allotment.services.billing.billing_source import BillingSource, read_record
 from allotment.services.billing.closed_bill import compute_open_bill
 from allotment.services.billing.ledger_branch import LedgerBranch, push_closing, write_closing
@@ -69,7 +69,7 @@ def draft_closing(source: BillingSource, ledger: LedgerBranch, month: str, now: 
         unsigned=tuple(
             f"{record.cluster}: {UNSIGNED}" for record in bill.clusters if record.commit and not record.is_signed
         ),
-        late_prices=tuple(describe_late_change(change, bill.zone) for change in bill.late_changes),
+        late_prices=tuple(list_price_doubts(bill._replace(has_price_history=True))),
         notes=notes,
     )
 
@@ -97,7 +97,10 @@ def _list_refusals(ledger: LedgerBranch, bill: MonthlyBill, now: int) -> Iterato
         yield SHALLOW_HISTORY
     if not any(record.commit for record in bill.clusters):
         yield "no cluster has recorded its usage"
+    closed = {each.cluster for month in ledger.months[-1:] for each in ledger.read_closing(month).clusters}
     for record in bill.clusters:
+        if record.cluster in closed and not record.commit:
+            yield f"{record.cluster}: it has no status, but the month before was closed with its status: restore the branch and its ref"
         if record.is_declared:
             problems = record.select_tenants(()).problems
             yield from (f"{record.cluster}: {problem}" for problem in problems)
@@ -113,6 +116,8 @@ def _list_unknowns(source: BillingSource, ledger: LedgerBranch, bill: MonthlyBil
         yield from (f"{record.cluster}: {problem}" for problem in of_tenants)
         if not record.is_declared:
             yield from (f"{record.cluster}: {problem}" for problem in record.problems)
+        elif not record.commit and not record.problems:
+            yield f"{record.cluster}: no reporter has reported it yet"
         elif record.commit and not record.problems:
             starts_late = record.recorded_since is not None and period.start < record.recorded_since
             if starts_late or record.find_gaps(period) or not record.covers_end(period):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
@@ -21,6 +22,7 @@ from allotment.services.check.workers import read_scope
 from allotment.services.platform_settings import list_cluster_names
 
 _MAX_MERGES = 100_000  # that changed the platform
+_CLOCK_TOLERANCE = 86_400  # seconds that a clock may be ahead
 
 
 def list_late_changes(source: BillingSource, period: Period) -> list[LateChange]:
@@ -33,6 +35,13 @@ def is_history_complete(source: CommitSource, period: Period) -> bool:
     if not source.repository.is_shallow():
         return True
     return min(list_first_parent_times(source.repository, source.commit).values()) <= period.start
+
+
+def find_future_commit(source: CommitSource) -> str:
+    """Return the oldest merge with a date more than a day after the present; empty if there is none."""
+    limit = int(time.time()) + _CLOCK_TOLERANCE
+    merges = list_first_parent_times(source.repository, source.commit)
+    return next((commit for commit, moment in merges.items() if moment > limit), "")
 
 
 def read_merged_terms(source: CommitSource, zone: datetime.tzinfo, start: int) -> list[MergedTerms]:
@@ -57,7 +66,17 @@ def read_merged_terms(source: CommitSource, zone: datetime.tzinfo, start: int) -
         before = [each for each in terms if each.time <= start]
         if before and before[0].billing is not None and _has_offers(before, terms[0]):
             break
-    return terms[::-1]
+    return list(_complete_reservations(terms[::-1]))
+
+
+def _complete_reservations(terms: Iterable[MergedTerms]) -> Iterator[MergedTerms]:
+    """Yield terms in which a stock with an invalid file has its last reservation."""
+    last: Mapping[tuple[str, str], Decimal | None] = {}
+    for each in terms:
+        last = {
+            stock: last.get(stock) if fraction is None else fraction for stock, fraction in each.reservations.items()
+        }
+        yield each._replace(reservations=last)
 
 
 def _has_offers(before: Collection[MergedTerms], newest: MergedTerms) -> bool:
@@ -77,10 +96,12 @@ def _read_terms(source: CommitSource, zone: datetime.tzinfo, time: int) -> Merge
     )
 
 
-def _list_reservations(source: CommitSource) -> Iterator[tuple[tuple[str, str], Decimal]]:
-    """Yield the fraction of the price of each stock that declares a reservation."""
+def _list_reservations(source: CommitSource) -> Iterator[tuple[tuple[str, str], Decimal | None]]:
+    """Yield the fraction of the price of each stock that declares a reservation; None if the file of a stock is invalid."""
     for cluster in list_cluster_names(source):
         scope = Scope("cluster", cluster)
-        for name, stock in read_folder(scope, read_scope(source, scope).files)[0].of_kind(Stock).items():
+        folder = read_folder(scope, read_scope(source, scope).files)[0]
+        yield from (((cluster, name), None) for kind, name in folder.invalid if kind == Stock.__name__)
+        for name, stock in folder.of_kind(Stock).items():
             if (reservation := stock.model.spec.reservation) is not None:
                 yield (cluster, name), reservation.fraction

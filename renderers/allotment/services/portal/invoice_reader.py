@@ -18,7 +18,7 @@ from allotment.declared.kinds.platform import Platform
 from allotment.portal.inert_text import hide_tenants
 from allotment.portal.tenant_area import InvoiceView
 from allotment.problems import OperationRefused
-from allotment.reports.invoice_pages import describe_bill, describe_unpriced_line
+from allotment.reports.invoice_pages import describe_bill, describe_unpriced_line, list_price_doubts
 from allotment.services.billing.bill_reader import compute_bill
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.closed_bill import fetch_ledger
@@ -111,6 +111,11 @@ class InvoiceReader(NamedTuple):
                         ]
                     else:  # the evidence and the notes about it change with every report
                         texts["evidence"] = []
-                        described["notes"] = [describe_unpriced_line(line) for line in invoice.unpriced_lines]
+                        described["notes"] = [
+                            *list_price_doubts(bill),
+                            *(describe_unpriced_line(line) for line in invoice.unpriced_lines),
+                        ]
+                        if ledger.months:
+                            described["notes"].append("The closing adds adjustments of closed months.")
                     views[invoice.tenant].append(InvoiceView(bill.month, invoice.total, texts))
         return views
