@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 POLL_SECONDS = 0.05  # seconds between two checks of the memory
 _CHUNK_BYTES = 1 << 16  # bytes per read
+MAX_OUTPUT_BYTES = 256 << 20  # a million refs of a remote are some 60 MB
 
 
 class Limit(NamedTuple):
@@ -96,12 +97,13 @@ def run_within(
 def communicate_within(process: subprocess.Popen[bytes], patience: Patience) -> tuple[bytes, bytes]:
     """Wait until a process that leads a session has ended, and return its output and its errors.
 
-    Raises ProcessLimitExceeded if the process is silent for too long or doesn't end in time. Leaves no process behind.
+    Raises ProcessLimitExceeded if the process is silent for too long, doesn't end in time or writes more than MAX_OUTPUT_BYTES.
+    Leaves no process behind.
     """
     assert process.stdout is not None
     assert process.stderr is not None
     written: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
-    end = time.monotonic() + patience.total_seconds
+    end, size = time.monotonic() + patience.total_seconds, 0
     try:
         with selectors.DefaultSelector() as selector:
             for number in written:
@@ -112,9 +114,12 @@ def communicate_within(process: subprocess.Popen[bytes], patience: Patience) -> 
                     raise ProcessLimitExceeded(f"it didn't end within {patience.total_seconds:g} seconds")
                 if not events:
                     raise ProcessLimitExceeded(f"it made no progress for {patience.silent_seconds:g} seconds")
+                if size > MAX_OUTPUT_BYTES:
+                    raise ProcessLimitExceeded(f"it wrote more than {MAX_OUTPUT_BYTES >> 20} MiB")
                 for key, _ in events:
                     if data := os.read(key.fd, _CHUNK_BYTES):
                         written[key.fd].append(data)
+                        size += len(data)
                     else:
                         selector.unregister(key.fd)
         process.wait()

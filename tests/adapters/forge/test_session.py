@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 import time
@@ -130,6 +131,26 @@ def test_no_read_is_sent_elsewhere(forge: Forge, site: Site, elsewhere: Site, st
         forge.pull_request(1)
     assert elsewhere.requests == []
     assert all(SECRET in headers for _, _, headers in site.requests)
+
+
+def test_a_body_has_a_limit_after_its_decompression(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "MAX_BYTES", 1 << 20)
+    forge_session = session.ForgeSession(Token(SECRET))
+    body = gzip.compress(b" " * (2 << 20))
+
+    def respond(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Encoding", "gzip")
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    site.respond = respond
+    assert len(body) < 1 << 16
+    with pytest.raises(ForgeUnreachable, match="more than 1 MiB"):
+        forge_session.get(f"{site.url}/api/v4/projects")
+    monkeypatch.setattr(session, "MAX_BYTES", 4 << 20)
+    assert len(forge_session.get(f"{site.url}/api/v4/projects").content) == 2 << 20
 
 
 def test_a_link_to_another_host_gets_no_request(site: Site, elsewhere: Site) -> None:

@@ -1,7 +1,8 @@
-"""Sends the requests to the API of a forge: within a time limit, with one token, and to no other host."""
+"""Sends the requests to the API of a forge: within limits of time and size, with one token, and to no other host."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,6 +13,7 @@ from allotment.adapters.forge.forge import ForgeUnreachable, Token, raise_for_re
 from allotment.adapters.request_limit import LIMITED_POOLS, RequestTooSlow, limit_request
 
 MAX_SECONDS = 120.0  # of a request with its response; a forge that sends a byte now and then never times out otherwise
+MAX_BYTES = 64 << 20  # of a body after its decompression; the largest usual answer, with a long diff, has some MB
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -30,7 +32,7 @@ class ForgeSession(requests.Session):
         if token is not None:
             self.hooks["response"].append(raise_for_response)
         for scheme in _PORTS:
-            self.mount(f"{scheme}://", _TimedAdapter())
+            self.mount(f"{scheme}://", _LimitedAdapter())
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
         """Return the response with its body. Raises ForgeUnreachable if it takes longer than MAX_SECONDS, or for another host."""
@@ -82,8 +84,32 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname}:{parts.port or _PORTS.get(parts.scheme)}"
 
 
-class _TimedAdapter(HTTPAdapter):
-    """Uses connections that the time limit can end."""
+class _LimitedBody:
+    """The body of a response, up to MAX_BYTES."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+    def stream(self, *arguments: Any, **options: Any) -> Iterator[bytes]:
+        """Yield the chunks of the body. Raises ForgeUnreachable if they are too large together."""
+        size = 0
+        for chunk in self._raw.stream(*arguments, **options):
+            size += len(chunk)
+            if size > MAX_BYTES:
+                raise ForgeUnreachable(f"the forge answers with more than {MAX_BYTES >> 20} MiB")
+            yield chunk
+
+
+class _LimitedAdapter(HTTPAdapter):
+    """Uses connections that the time limit can end, and limits the size of bodies."""
+
+    def build_response(self, req: requests.PreparedRequest, resp: Any) -> requests.Response:
+        response = super().build_response(req, resp)
+        response.raw = _LimitedBody(response.raw)
+        return response
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         super().init_poolmanager(*arguments, **options)
