@@ -70,6 +70,26 @@ def test_a_price_that_is_restored_is_in_time_again() -> None:
     assert changes(*history) == []
 
 
+def test_a_price_that_is_restored_within_the_month_is_in_time_again() -> None:
+    first, wrong = {"2026-09-01": "0.21"}, {"2026-09-01": "9.99"}
+    later = {**first, "2026-10-20": "0.30"}
+    history = [merge(BEGIN, first), merge("2026-10-05T10:00", wrong), merge("2026-10-05T11:00", first)]
+    assert changes(*history[:2]) == [("0.21", "9.99", "commit-2026-10-05T10:00")]
+    assert changes(*history) == []
+    assert changes(*history, merge("2026-10-10T10:00", later)) == []
+    assert changes(*history, merge("2026-10-25T10:00", later)) == [("0.21", "0.30", "commit-2026-10-25T10:00")]
+
+
+def test_a_price_in_time_that_is_removed_later_is_late() -> None:
+    both = {"2026-09-01": "0.21", "2026-10-05": "0.30"}
+    history = (
+        merge(BEGIN, {"2026-09-01": "0.21"}),
+        merge("2026-10-01T10:00", both),
+        merge("2026-10-10T10:00", {"2026-09-01": "0.21"}),
+    )
+    assert changes(*history) == [("0.30", "0.21", "commit-2026-10-10T10:00")]
+
+
 def test_a_spec_that_is_declared_again_keeps_its_price() -> None:
     history = (
         merge(BEGIN, {"2026-09-01": "0.21"}),

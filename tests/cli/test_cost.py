@@ -129,7 +129,10 @@ def test_csv_has_the_rows_of_the_table(bed: Bed, run: Run) -> None:
     tenants = {row["tenant"]: row for row in csv.DictReader(io.StringIO(run("-o", "csv").out))}
     ada = tenants["solo-ada"]
     assert (ada["month"], ada["soFar"], ada["budget"], ada["notes"]) == ("2026-11", "0.42", "300", "")
-    assert tenants["ml-orbit"]["notes"] == "no usage of us-1 is known for this month, so the declared cost counts"
+    assert (
+        tenants["ml-orbit"]["notes"]
+        == "no usage of us-1 is known for this month, so the declared cost counts since its declaration"
+    )
     sums = list(csv.DictReader(io.StringIO(run("--by", "cluster", "-o", "csv").out)))
     assert [row["cluster"] for row in sums] == ["eu-1", "us-1"]
 

@@ -188,6 +188,16 @@ def test_a_price_that_was_merged_after_its_day_is_named_and_not_closed(
     assert close("2026-10", "--accept-late-prices").code == 0
 
 
+def test_a_restored_price_leaves_nothing_to_accept(place: Place, allot: Allot, close: Run) -> None:
+    edit(place.root, "platform/specs/l4-quarter.yaml", 'perHour: "0.21"', 'perHour: "9.99"')
+    place.merge()
+    assert diagnose_ledger(place, allot) == [("warning", "prices")]
+    edit(place.root, "platform/specs/l4-quarter.yaml", 'perHour: "9.99"', 'perHour: "0.21"')
+    place.merge()
+    assert diagnose_ledger(place, allot) == [("ok", "closed months")]
+    assert close().code == 0
+
+
 def test_the_date_of_a_commit_makes_no_price_older(
     place: Place, allot: Allot, month: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

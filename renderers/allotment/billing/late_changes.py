@@ -51,7 +51,8 @@ def find_late_changes(history: Sequence[MergedTerms], period: Period) -> list[La
     """Return the changes of prices and settings that apply to a time of the period before their merge.
 
     `history` has the merges in their order. The first merge counts as known from the beginning, and the last merge has the
-    terms of the bill. The removal of an offer changes no price. An offer has no price to change before its first merge.
+    terms of the bill. The removal of an offer changes no price. An offer has no price to change before its first merge. A price
+    that a merge changed too late and a later merge restored is no change.
     """
     if not history:
         return []
@@ -76,14 +77,17 @@ def select_billed(changes: Collection[LateChange], invoices: Collection[Invoice]
 
 
 def _find_late_prices(history: Sequence[MergedTerms], key: PriceKey, period: Period) -> Iterator[LateChange]:
-    billed, merged = history[-1].prices, None
+    billed, merged, in_time = history[-1].prices, None, None
     ends = [*(later.time for later in history[1:]), period.end]
     for index, (each, until) in enumerate(zip(history, ends, strict=True)):
         merged = each.prices if key in each.prices.keys else merged
+        if in_time is None or each.time <= period.start or _keeps_price(in_time, each, key):
+            in_time = merged
         start, end = period.clip(each.time if index else period.start, until)
         for before in merged.split(key, start, end) if merged is not None else ():
             for after in billed.split(key, before.start, before.end):
-                if after.amount is not None and after.amount != before.amount:
+                is_undone = in_time is not None and in_time.find_amount(key, after.start) == after.amount
+                if after.amount is not None and after.amount != before.amount and not is_undone:
                     cause = _find_cause(history, key, after.start)
                     yield LateChange(
                         *key,
@@ -95,6 +99,11 @@ def _find_late_prices(history: Sequence[MergedTerms], key: PriceKey, period: Per
                         commit=cause.commit,
                         merged_at=cause.time,
                     )
+
+
+def _keeps_price(prices: PriceList, merge: MergedTerms, key: PriceKey) -> bool:
+    """Return whether a merge leaves the price of an offer as it is at the time of the merge. A price in time starts later."""
+    return merge.prices.find_amount(key, merge.time - 1) == prices.find_amount(key, merge.time - 1)
 
 
 def _find_cause(history: Sequence[MergedTerms], key: PriceKey, moment: int) -> MergedTerms:

@@ -174,7 +174,7 @@ def verify(*, month: str, style: str, repo: Path | None, url: str | None) -> Non
     that the closing names, so each clone, on each machine, has the same result. It also checks that the tag is signed with the
     spec.billing.publicKey that the platform declared then, that the prices were merged, and that nobody changed the month later.
 
-    Exit status: 0 verified, 1 not verified.
+    Exit status: 0 verified, 1 not verified, 2 the command is wrong, or the month is not closed or can't be read.
 
     \b
     Examples:

@@ -100,7 +100,8 @@ def test_a_storage_is_prepared_and_who_waits_for_it_starts_by_itself(cloud: Clou
         0,
     )
     states = [transition.target for transition in steps(cloud, "webui", "studio-kite")]
-    assert states[-4:] == ["Waiting", "Init", "Ready", "Running"]
+    first_start = states[: states.index("Running") + 1]  # a test before may have let it start again
+    assert first_start[-4:] == ["Waiting", "Init", "Ready", "Running"]
 
 
 @pytest.mark.parametrize(

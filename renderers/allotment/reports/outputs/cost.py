@@ -39,9 +39,11 @@ class TenantCostOutput(Part, frozen=True, kw_only=True):
     """The cost of a tenant.
 
     `perMonth` is the cost of its declared resources for 730 hours; it is null if none of them has a price yet. `soFar` is the
-    cost of the recorded usage of the month until now, and `forecast` adds the declared resources until the end of the month. Both
-    are null if no usage is recorded. `unobserved` is the part of `soFar` that is the declared cost of a time that nobody observed. `usedPercent` is `forecast` in percent of the budget, rounded down. The cost leaves out
-    `invalidFiles` and `unpricedResources`. `notes` name clusters without known usage so far.
+    cost of the recorded usage of the month. A use that continued at the last observation counts until now. In a time without
+    observations, the declared resources count, if they cost more; `unobserved` is this excess. `forecast` adds the declared
+    resources until the end of the month. These are null if no usage is recorded. `usedPercent` is `forecast` in percent of the
+    budget, rounded down. The cost leaves out `invalidFiles` and `unpricedResources`. `notes` name clusters without known
+    usage so far.
     """
 
     tenant: str

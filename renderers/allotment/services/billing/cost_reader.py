@@ -91,7 +91,7 @@ def _list_unobserved(clusters: Iterable[str], record: UsageRecord, month: Curren
     for cluster in clusters:
         observed_until = records[cluster].observed_until if cluster in records else None
         if observed_until is None:
-            yield f"no usage of {cluster} is known for this month, so the declared cost counts"
+            yield f"no usage of {cluster} is known for this month, so the declared cost counts since its declaration"
         elif observed_until < month.now - STALE_SECONDS:
             yield f"usage of {cluster} is known until {format_moment(observed_until, month.zone)}, then the declared cost counts"
 
