@@ -66,7 +66,7 @@ TROUBLE = {
     "crashes": runs("exit 4"),
     "greedy": runs("x=a; while true; do x=$x$x; done"),
     "silent": runs(WAITS, PROBED.format(seconds=20)),
-    "quiet": runs(ANSWERS + "sleep 12; kill $!; sleep infinity & wait", PROBED.format(seconds=60)),
+    "quiet": runs(ANSWERS + "sleep 30; kill $!; sleep infinity & wait", PROBED.format(seconds=60)),
     "well": runs(ANSWERS + "wait", PROBED.format(seconds=60)),
 }
 STORAGES = {
