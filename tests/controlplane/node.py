@@ -134,7 +134,7 @@ def run(cluster: Cluster, world_: World, name: str) -> None:
 
 def kill(cluster: Cluster, name: str) -> None:
     """Kill one of the node's programs, which has no time to say or write anything; the containers go on."""
-    named_processes = [process for process in processes.running(folder(cluster)) if process.name() == name]
+    named_processes = processes.running(folder(cluster), name)
     if len(named_processes) != 1:
         raise processes.NotStarted(f"{len(named_processes)} processes of the node are named {name}")
     named_processes[0].kill()

@@ -84,7 +84,15 @@ class Started(NamedTuple):
 def running(folder: Path, name: str | None = None) -> list[psutil.Process]:
     """Return the processes that carry the folder's mark, those of one program or all."""
     marked = [process for process in psutil.process_iter() if _mark(process) == str(folder)]
-    return marked if name is None else [process for process in marked if process.name() == name]
+    return marked if name is None else [process for process in marked if _has_name(process, name)]
+
+
+def _has_name(process: psutil.Process, name: str) -> bool:
+    """Return whether a process has a name; False if it ended in the meantime."""
+    try:
+        return bool(process.name() == name)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _mark(process: psutil.Process) -> str | None:
