@@ -111,9 +111,10 @@ def _list_refusals(ledger: LedgerBranch, bill: MonthlyBill, now: int) -> Iterato
 
 def _list_unknowns(source: BillingSource, ledger: LedgerBranch, bill: MonthlyBill) -> Iterator[str]:
     period = bill.period
-    for record in bill.clusters:
-        of_tenants = [text for texts in record.tenant_problems.values() for text in texts]
-        yield from (f"{record.cluster}: {problem}" for problem in of_tenants)
+    for whole_record in bill.clusters:
+        of_tenants = [text for texts in whole_record.tenant_problems.values() for text in texts]
+        yield from (f"{whole_record.cluster}: {problem}" for problem in of_tenants)
+        record = whole_record.select_tenants(())
         if not record.is_declared:
             yield from (f"{record.cluster}: {problem}" for problem in record.problems)
         elif not record.commit and not record.problems:
