@@ -75,12 +75,13 @@ class PortalUser:
     def open(self, path: str) -> None:
         """Open a page of the portal, and forget the errors of Gitea's pages."""
         if not self.page.url.startswith(self._origin):
+            self.page.goto("about:blank")  # after it, the page of Gitea reports no more errors
             self._visit.errors.clear()
         self._visit.open(f"{self._origin}/{path}")
 
     def check_portal(self) -> None:
         """Check that the pages of the portal reported no error, and sent every request to their own origin."""
-        assert self._visit.errors == []
+        assert self._visit.errors == [], self._visit.errors
         assert all(url.startswith(f"{self._origin}/") for url in self._visit.requests), self._visit.requests
 
     def read_file(self) -> File:

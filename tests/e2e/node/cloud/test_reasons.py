@@ -64,7 +64,8 @@ TROUBLE = {
     "no-secret": runs(WAITS, "  buckets: [{name: box}]\n"),
     "ends": runs("sleep 12; exit 3"),
     "crashes": runs("exit 4"),
-    "greedy": runs("x=a; while true; do x=$x$x; done"),
+    # A container that runs for ten seconds would be Running between: one buffer fills its memory at once.
+    "greedy": runs("exec dd if=/dev/zero of=/dev/null bs=1G"),
     "silent": runs(WAITS, PROBED.format(seconds=20)),
     "quiet": runs(ANSWERS + "sleep 30; kill $!; sleep infinity & wait", PROBED.format(seconds=60)),
     "well": runs(ANSWERS + "wait", PROBED.format(seconds=60)),
