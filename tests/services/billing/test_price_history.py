@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import shutil
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -90,3 +92,22 @@ def test_a_commit_without_declarations_is_left_out(folder: Path, monkeypatch: py
     shutil.move(folder.with_name("moved"), folder)
     commit(folder, "2026-10-03", monkeypatch)
     assert late_changes(folder) == []
+
+
+def test_a_new_offer_and_an_earlier_file_read_no_other_merges(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stock = folder / "clusters/eu-1/stocks/l4-half-film.yaml"
+    text = stock.read_text(encoding="utf-8").replace("  tenant:", '  reservation: {fraction: "0.5"}\n  tenant:')
+    for day, content in (("2026-09-01", text), ("2026-09-10", "not: [valid")):
+        stock.write_text(content, encoding="utf-8")
+        commit(folder, day, monkeypatch)
+    for day in range(10, 20):
+        edit(folder, SPEC, "displayName: ", f"displayName: Day {day} ")
+        commit(folder, f"2026-09-{day}", monkeypatch)
+    spec = (folder / SPEC).read_text(encoding="utf-8")
+    (folder / SPEC).with_name("new.yaml").write_text(spec.replace("name: l4-quarter", "name: new"), encoding="utf-8")
+    commit(folder, "2026-10-10", monkeypatch)
+    terms = read_merged_terms(CommitSource(folder, "HEAD"), BERLIN, OCTOBER.start)
+    days = [str(datetime.datetime.fromtimestamp(each.time, datetime.UTC).date()) for each in terms]
+    assert days == ["2026-09-01", "2026-09-10", "2026-09-19", "2026-10-10"]
+    assert terms[-1].reservations["eu-1", "l4-half-film"] == Decimal("0.5")
+    assert find_late_changes(terms, OCTOBER) == []

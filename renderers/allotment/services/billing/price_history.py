@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import posixpath
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from decimal import Decimal
 
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
@@ -12,10 +13,13 @@ from allotment.adapters.git.history import list_first_parent_times, list_first_p
 from allotment.billing.late_changes import LateChange, MergedTerms, find_late_changes
 from allotment.billing.periods import Period
 from allotment.billing.prices import PriceList
+from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.stock import Stock
-from allotment.declared.layout import PLATFORM, Scope
+from allotment.declared.kinds.storage_spec import StorageSpec
+from allotment.declared.layout import PLATFORM, Scope, path_of
 from allotment.declared.reading import read_folder
+from allotment.declared.tenant_resources import INSTANCE
 from allotment.problems import OperationRefused
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.check.workers import read_scope
@@ -47,26 +51,41 @@ def find_future_commit(source: CommitSource) -> str:
 def read_merged_terms(source: CommitSource, zone: datetime.tzinfo, start: int) -> list[MergedTerms]:
     """Return the terms at a time, and after each later merge that changed the platform or a cluster, up to a commit.
 
-    Offers and settings that can't be read at the time have the terms of the last merge with them. The first commit of the repository
-    counts as known from the beginning. A shallow clone has only the merges since its oldest commit. `is_history_complete` says
-    whether that is enough.
+    Offers, stocks and settings that can't be read at the time have the terms of the last merge with them. The first commit of the
+    repository counts as known from the beginning. A shallow clone has only the merges since its oldest commit. `is_history_complete`
+    says whether that is enough.
     """
     repository, prefix = source.repository, source.repository.folder_prefix(source.root)
-    folders = [f"{prefix}/{folder}" if prefix else folder for folder in (PLATFORM.kind, "clusters")]
+    folders = [posixpath.join(prefix, folder) for folder in (PLATFORM.kind, "clusters")]
     times = list_first_parent_times(repository, source.commit)
-    merges = [each.commit for each in list_first_parents(repository, source.commit, folders, _MAX_MERGES)]
     terms: list[MergedTerms] = []
     similar: TreeSource = source
-    for commit in merges:  # the newest first
+    missing: Set[str] | None = None  # the files to find; None before the first merge up to the time
+    for merge in list_first_parents(repository, source.commit, folders, _MAX_MERGES):  # the newest first
+        if missing is not None and missing.isdisjoint(path for _, path in merge.files):
+            continue
         try:
-            similar = here = CommitSource(source.root, commit, repository, like=similar)
-            terms.append(_read_terms(here, zone, times[commit]))
+            similar = here = CommitSource(source.root, merge.commit, repository, like=similar)
+            terms.append(_read_terms(here, zone, times[merge.commit]))
         except OperationRefused:  # a commit without the folder of the declarations, or with a tree that nobody can read
             continue
-        before = [each for each in terms if each.time <= start]
-        if before and before[0].billing is not None and _has_offers(before, terms[0]):
-            break
+        if before := [each for each in terms if each.time <= start]:
+            missing = {posixpath.join(prefix, path) for path in _list_missing_files(before, terms[0])}
+            if not missing:
+                break
     return list(_complete_reservations(terms[::-1]))
+
+
+def _list_missing_files(before: Sequence[MergedTerms], newest: MergedTerms) -> Iterator[str]:
+    """Yield the files of what the newest terms need and the terms before a time, the latest first, don't have."""
+    if all(each.billing is None for each in before):
+        yield path_of(Platform.__name__, PLATFORM, PLATFORM.kind)
+    for kind, offer in newest.prices.keys - {key for each in before for key in each.prices.keys}:
+        spec = GPUSpec if kind == INSTANCE.kind.name else StorageSpec
+        yield path_of(spec.__name__, PLATFORM, offer)
+    for (cluster, stock), fraction in before[0].reservations.items():
+        if fraction is None and all(each.reservations.get((cluster, stock)) is None for each in before):
+            yield path_of(Stock.__name__, Scope("cluster", cluster), stock)
 
 
 def _complete_reservations(terms: Iterable[MergedTerms]) -> Iterator[MergedTerms]:
@@ -77,11 +96,6 @@ def _complete_reservations(terms: Iterable[MergedTerms]) -> Iterator[MergedTerms
             stock: last.get(stock) if fraction is None else fraction for stock, fraction in each.reservations.items()
         }
         yield each._replace(reservations=last)
-
-
-def _has_offers(before: Collection[MergedTerms], newest: MergedTerms) -> bool:
-    """Return whether the merges before a time together have all offers of the newest merge."""
-    return newest.prices.keys <= {key for each in before for key in each.prices.keys}
 
 
 def _read_terms(source: CommitSource, zone: datetime.tzinfo, time: int) -> MergedTerms:
