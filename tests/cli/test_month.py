@@ -24,7 +24,7 @@ from allotment.billing.ledger import close_month
 from allotment.billing.monthly_bill import ROUNDED_LINES_FORMAT
 from allotment.branches.status_branches import reported_ref
 from allotment.manifests.names import status_branch
-from allotment.services.billing import month_closing
+from allotment.services.billing import month_closing, usage_reader
 
 LEDGER, TAG = "refs/heads/ledger", "refs/tags/bill/2026-10"
 ACCEPTED = "--accept-unknown", "--accept-unsigned"
@@ -153,6 +153,16 @@ def test_what_is_unknown_or_unfinished_is_not_closed(month: Run, place: Place, k
     assert "eu-1: observed until 2026-11-01T02:00:00+01:00" in refused.err
     assert refused.code == 1
     assert git(place.remote, "for-each-ref", "refs/heads/ledger", "refs/tags") == ""
+
+
+def test_the_problem_of_a_tenant_hides_no_gap_of_its_cluster(
+    month: Run, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(usage_reader, "MAX_INTERVALS", 1)
+    refused = month("close", "2026-10", "--signing-key", key, "--accept-unsigned")
+    assert refused.code == 1
+    assert "eu-1: studio-kite has more than 1 intervals" in refused.err
+    assert "eu-1: nobody observed the cluster for 12.00 hours in 1 gap" in refused.err
 
 
 def test_a_status_that_nobody_signs_needs_an_option_of_its_own(month: Run, place: Place, key: Path) -> None:
