@@ -95,6 +95,10 @@ def test_a_closed_month_is_on_the_ledger_with_its_evidence(close: Run, month: Ru
     assert git(place.remote, "rev-list", "--parents", "-1", commit).split()[2:] == [status]
     assert git(place.remote, "cat-file", "-t", TAG) == "tag"
     assert git(place.remote, "rev-parse", f"{TAG}^{{commit}}") == commit
+    for signed in (commit, TAG):
+        message = git(place.remote, "cat-file", "-p", signed).splitlines()
+        assert "Accepted doubts:" in message
+        assert "- studio-kite: nobody observed how long uses of 2.52 EUR lasted" in message
     assert git(place.root, "for-each-ref", "refs/heads/ledger") == "", "the clone has no branch of it"
 
 

@@ -69,6 +69,15 @@ class Dimension(click.ParamType[str]):
 
     name = "dimension"
 
+    def __init__(self, *excluded: str) -> None:
+        """`excluded` are the dimensions that the command suggests to nobody, because it refuses them with a reason."""
+        self._excluded = excluded
+
+    def _list_names(self) -> list[str]:
+        from allotment.billing.usage_totals import DIMENSIONS
+
+        return [name for name in DIMENSIONS if name not in self._excluded]
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from allotment.billing.usage_totals import DIMENSIONS, LABEL_PREFIX
 
@@ -78,18 +87,18 @@ class Dimension(click.ParamType[str]):
         if value not in DIMENSIONS and not (f"{name}{separator}" == LABEL_PREFIX and key):
             from allotment.cli.status_options import suggest_name
 
-            hint = suggest_name(str(value), DIMENSIONS)
+            hint = suggest_name(str(value), self._list_names())
             if "did you mean" not in hint:
-                hint = f": write {', '.join(DIMENSIONS)} or label:KEY"
+                hint = f": write {', '.join(self._list_names())} or label:KEY"
             self.fail(f"no dimension is named {quote_value(value)}{hint}", param, ctx)
         return str(value)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[click.shell_completion.CompletionItem]:
-        from allotment.billing.usage_totals import DIMENSIONS, LABEL_PREFIX
+        from allotment.billing.usage_totals import LABEL_PREFIX
 
-        names = [name for name in (*DIMENSIONS, LABEL_PREFIX) if name.startswith(incomplete)]
+        names = [name for name in (*self._list_names(), LABEL_PREFIX) if name.startswith(incomplete)]
         return [click.shell_completion.CompletionItem(name) for name in names]
 
 

@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from allotment.billing.declared_costs import DeclaredCosts
 
 
+_TIME_DIMENSIONS = ("day", "hour")
+
+
 @click.command()
 @click.argument("tenant", required=False, shell_complete=complete_tenants)
 @click.option(
     "--by",
     "dimensions",
-    type=Dimension(),
+    type=Dimension(*_TIME_DIMENSIONS),
     multiple=True,
     help="Add up by tenant, cluster, spec, instance, storage or label:KEY. Give it again for more columns.",
 )
@@ -77,7 +80,7 @@ def command(*, tenant: str | None, dimensions: tuple[str, ...], style: str, repo
 
 
 def _check_dimensions(dimensions: tuple[str, ...]) -> None:
-    refused = sorted({"day", "hour"} & set(dimensions))
+    refused = sorted({*_TIME_DIMENSIONS} & set(dimensions))
     if refused:
         raise click.UsageError(
             f"declared costs have no {refused[0]}: `allot usage --by {refused[0]}` adds up the recorded usage"

@@ -76,6 +76,7 @@ def close(
     The command refuses a month that has not ended, of which a part of the record can't be read, or with a use without a price.
     It also refuses each kind of doubt, until an option accepts it: time that nobody observed (--accept-unknown), a cluster
     without a signed status (--accept-unsigned), and prices that were merged after their day (--accept-late-prices).
+    The message of the tag lists the accepted doubts.
     Months are closed in their order. The platform must declare the key of the tag, spec.billing.publicKey.
 
     A closed month never changes. If later knowledge changes its amounts, the next closing has the differences as adjustments.
@@ -263,3 +264,7 @@ def _print_verification(verification: Verification, style: str) -> None:
     if verification.is_verified:
         files = pluralize(verification.file_count, "file")
         click.echo(f"{closing.month} is verified: {files}, {closing.total} {closing.currency}")
+    else:
+        from allotment.services.billing.ledger_check import RESTORE_ADVICE
+
+        click.echo(f"{closing.month} is not as it was closed. {RESTORE_ADVICE}", err=True)

@@ -108,11 +108,11 @@ class LedgerBranch(NamedTuple):
 
 
 def write_closing(
-    ledger: LedgerBranch, month: ClosedMonth, evidence: Sequence[str], author: bytes, key: str
+    ledger: LedgerBranch, month: ClosedMonth, evidence: Sequence[str], doubts: Sequence[str], author: bytes, key: str
 ) -> tuple[str, str]:
     """Write the commit of a closing and its signed tag into the repository, and return both.
 
-    `evidence` are the commits of the status branches. Raises OperationRefused if Git can't commit or sign, or if it signs with
+    `evidence` are the commits of the status branches. The message of the commit has the `doubts` that a person accepted. Raises OperationRefused if Git can't commit or sign, or if it signs with
     another key than the public SSH key `key`.
     """
     repository, name = ledger.repository, month.closing.month
@@ -120,6 +120,8 @@ def write_closing(
         repository, [], {"README.md": _README}, CommitMessage("Begin the ledger\n", author), base=NULL_COMMIT
     )
     message = f"Close {name}: {month.closing.total} {month.closing.currency}\n"
+    if doubts:
+        message += "".join(["\nAccepted doubts:\n", *(f"- {doubt}\n" for doubt in doubts)])
     changes: dict[str, bytes | str | None] = {f"{name}/{path}": data for path, data in dump_month(month).items()}
     commit = write_commit(repository, [previous, *evidence], changes, CommitMessage(message, author))
     try:

@@ -12,13 +12,14 @@ from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.ledger_branch import LedgerBranch, tag_name
 from allotment.services.platform_settings import read_platform
 
+RESTORE_ADVICE = "Restore the branch ledger and the tags bill/* of origin, and protect them at the forge"
+
 
 def require_sound_ledger(source: BillingSource, ledger: LedgerBranch) -> None:
     """Raise OperationRefused with all faults of the ledger, if it has any."""
     if faults := list_faults(source, ledger):
         raise OperationRefused(
-            f"the ledger is not as `allot month close` wrote it: {'; '.join(faults)}. Restore the branch ledger and the tags"
-            " bill/* of origin, and protect them at the forge"
+            f"the ledger is not as `allot month close` wrote it: {'; '.join(faults)}. {RESTORE_ADVICE}"
         )
 
 

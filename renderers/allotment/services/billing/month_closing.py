@@ -75,14 +75,15 @@ def draft_closing(source: BillingSource, ledger: LedgerBranch, month: str, now: 
 
 
 def write_month(source: BillingSource, ledger: LedgerBranch, draft: ClosingDraft) -> str:
-    """Write a closed month and its signed tag to origin, and return the commit.
+    """Write a closed month with all its doubts and its signed tag to origin, and return the commit.
 
     Raises OperationRefused if Git can't sign with the declared key, or if another closing was faster.
     """
     closed = close_month(draft.bill)
     evidence = [cluster.commit for cluster in closed.closing.clusters]
     author = source.clone.repository.committer()
-    commit, tag = write_closing(ledger, closed, evidence, author, draft.key)
+    doubts = (*draft.unknowns, *draft.unsigned, *draft.late_prices)
+    commit, tag = write_closing(ledger, closed, evidence, doubts, author, draft.key)
     if not push_closing(source.clone.remote(ORIGIN), draft.bill.month, commit, tag):
         raise OperationRefused("another closing was faster: run the command again")
     return commit
