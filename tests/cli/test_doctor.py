@@ -384,6 +384,16 @@ def test_a_rewound_branch_and_an_invalid_platform_are_errors(published: Place, a
     assert "main is 1 commit ahead: the declarations of the platform are invalid" in error_line
 
 
+def test_a_rendered_branch_that_somebody_else_changed_or_deleted_is_named(published: Place, allot: Allot) -> None:
+    foreign = git(published.root, "rev-parse", "HEAD")
+    git(published.remote, "update-ref", "refs/heads/rendered/eu-1", foreign)
+    git(published.remote, "update-ref", "-d", "refs/heads/rendered/us-1")
+    assert {
+        f"error rendered/eu-1: has the commit {foreign[:12]}, which Allotment didn't write",
+        "error rendered/us-1: is gone: a push was interrupted, or somebody deleted the branch",
+    } <= {*lines(allot, published.root)}
+
+
 def test_a_repository_that_was_never_published(begin: object, allot: Allot) -> None:
     assert callable(begin)
     place = begin("never", lambda place: None)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -637,6 +638,14 @@ def test_an_invalid_tenant_is_a_warning_of_the_publish(forge: str, allot: Allot,
         assert published.returncode in workflow(site.source, forge)["publish"]["allow_failure"]["exit_codes"]
     else:
         assert (published.returncode, "::warning title=allot publish::" in published.stdout) == (0, True)
+    git(site.remote, "update-ref", "-d", "refs/heads/rendered/eu-1")
+    for folder in ("publish", "publish-work"):
+        shutil.rmtree(site.machine / folder)
+    restored = site.job("publish", "main", PATH=path)
+    assert restored.returncode == 1, "a branch that somebody deleted is an error, although it is restored"
+    assert "restored: rendered/eu-1, which is gone" in restored.stderr
+    assert ("::error title=allot publish::" in restored.stdout) == (forge == "GitHub")
+    assert "refs/heads/rendered/eu-1" in git(site.remote, "for-each-ref")
 
 
 @pytest.mark.install

@@ -1184,8 +1184,12 @@ def test_a_commit_of_somebody_else_is_told_and_replaced(published: Place, tmp_pa
     push_foreign(published, tmp_path, "tenants/solo-ada/compute/webui.rendered.yaml", "kind: Nothing\n")
     tip = git(published.remote, "rev-parse", "rendered/eu-1")
     result = published.publish()
-    assert result.code == 0
+    assert result.code == 4
     assert f"; it replaces {tip[:12]}, which Allotment didn't write" in result.out
+    assert result.err == (
+        f"restored: rendered/eu-1, which has the commit {tip[:12]}, which Allotment didn't write. Protect the branch at the"
+        " forge, so that only the publisher can push\n"
+    )
     marker = "tenants/solo-ada/compute/allotment--marker.rendered.yaml"
     after = published.tree("eu-1")
     assert {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} == {marker}
@@ -1210,8 +1214,9 @@ def test_a_push_that_was_interrupted_between_two_refs_is_not_called_foreign(publ
         for at, name in enumerate(moved):
             git(published.remote, "update-ref", name, (before if number >> at & 1 else after)[name])
         result = published.publish()
-        assert (result.code, "which Allotment didn't write" in result.out) == (0, False), (number, result.out)
-        assert ("the branch was behind" in result.out) == (number & 5 == 4), (number, result.out)
+        is_behind = number & 5 == 4
+        assert (result.code, "which Allotment didn't write" in result.out) == (4 * is_behind, False), (number, result)
+        assert ("is behind the last publish: a push was interrupted" in result.err) == is_behind, (number, result)
         if number & 5 == 5:  # neither the branch nor our ref had moved, so it is a publish as any
             after = published.refs()
         assert published.refs() == after, number
@@ -1263,7 +1268,7 @@ def test_a_folder_that_somebody_else_moved_a_file_from_or_to_is_named_once_it_is
     git(clone, "-c", "user.name=M", "-c", "user.email=m@evil.example", "commit", "-q", "-m", "Mine now")
     git(clone, "push", "-q", "origin", "rendered/eu-1")
     foreign = git(clone, "rev-parse", "HEAD")
-    assert published.publish().code == 0
+    assert published.publish().code == 4
     named = git(published.remote, "diff", "--name-only", foreign, "rendered/eu-1").splitlines()
     assert {path.rpartition("/")[0] for path in named} == {source_folder, other}
     assert published.publish().code == 0
@@ -1282,28 +1287,40 @@ def test_whatever_mode_and_name_somebody_gave_a_file_is_replaced(published: Plac
     git(clone, "-c", "user.name=M", "-c", "user.email=m@evil.example", "commit", "-q", "-m", "Mine now")
     git(clone, "push", "-q", "origin", "rendered/eu-1")
     result = published.publish()
-    assert (result.code, "which Allotment didn't write" in result.out) == (0, True), result.err
+    assert (result.code, "which Allotment didn't write" in result.out) == (4, True), result.err
     assert published.publish().code == 0, "a folder that a submodule changed has its own marker again"
     assert git(published.remote, "rev-parse", "rendered/eu-1^{tree}") == before
     assert published.publish().out == "2 clusters: nothing changed\n"
 
 
-def test_a_branch_that_was_wound_back_or_deleted_is_brought_back(published: Place) -> None:
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("refs/heads/rendered/eu-1", "refs/heads/rendered/eu-1~"), "is behind the last publish"),
+        (("-d", "refs/heads/rendered/eu-1"), "is gone"),
+    ],
+)
+def test_a_branch_that_was_wound_back_or_deleted_is_named_and_restored(
+    published: Place, allot: Allot, change: tuple[str, str], words: str
+) -> None:
     edit(published.root, WEBUI, *STOPPED)
     published.merged()
     before = published.refs()
-    git(published.remote, "update-ref", "refs/heads/rendered/eu-1", "refs/heads/rendered/eu-1~")
-    assert published.publish().code == 0
+    git(published.remote, "update-ref", *change)
+    status = allot("status", "--repo", published.root)
+    assert f"rendered/eu-1 {words}: a push was interrupted, or somebody" in status.out + status.err
+    dry = published.publish("--dry-run")
+    assert (dry.code, dry.err.startswith(f"to restore: rendered/eu-1, which {words}")) == (4, True), dry
+    result = published.publish()
+    assert (result.code, result.err.startswith(f"restored: rendered/eu-1, which {words}: a push")) == (4, True), result
     assert published.refs() == before
-    git(published.remote, "update-ref", "-d", "refs/heads/rendered/eu-1")
-    assert published.publish().code == 0
-    assert published.refs() == before
+    assert "rendered/eu-1 is" not in allot("status", "--repo", published.root).out
 
 
 def test_a_branch_that_was_never_ours_is_taken_over_on_top(place: Place) -> None:
     git(place.root, "push", "-q", "origin", "HEAD:refs/heads/rendered/eu-1")
     result = place.publish()
-    assert "which Allotment didn't write" in result.out
+    assert (result.code, "which Allotment didn't write" in result.out) == (4, True)
     assert "platform/platform.yaml" not in place.tree("eu-1")
     assert len(place.log("eu-1", "%h")) == 2
 

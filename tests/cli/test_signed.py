@@ -72,7 +72,7 @@ def test_both_refs_moved_by_somebody_else_are_told_and_replaced(place: Place, ke
     forged = forge(place, *BOTH)
     assert ROOT in place.tree("eu-1")
     result = place.publish("--signing-key", key)
-    assert (result.code, f"; it replaces {forged[:12]}, which Allotment didn't write" in result.out) == (0, True), (
+    assert (result.code, f"; it replaces {forged[:12]}, which Allotment didn't write" in result.out) == (4, True), (
         result.err
     )
     assert place.publish("--signing-key", key).code == 0
@@ -114,7 +114,7 @@ def test_a_strange_commit_at_our_ref_stops_nobody(more: bytes, place: Place, key
     for ref in BOTH:
         git(place.remote, "update-ref", ref, forged)
     result = place.publish("--signing-key", key)
-    assert (result.code, f"it replaces {forged[:12]}" in result.out) == (0, True), result.err
+    assert (result.code, f"it replaces {forged[:12]}" in result.out) == (4, True), result.err
     place.publish("--signing-key", key)
     assert git(place.remote, "rev-parse", "rendered/eu-1^{tree}") == before
     assert place.publish("--signing-key", key).out == "2 clusters: nothing changed\n"
@@ -129,7 +129,7 @@ def test_what_is_no_commit_at_our_ref_is_told_and_replaced(place: Place, key: Pa
     strange = write(place.remote, kind, tag.encode() if kind == "tag" else b"x\n")
     git(place.remote, "update-ref", BOTH[1], strange)
     result = place.publish("--signing-key", key)
-    assert (result.code, f"it replaces {strange[:12]}" in result.out) == (0, True), result
+    assert (result.code, f"it replaces {strange[:12]}" in result.out) == (4, True), result
     place.publish("--signing-key", key)
     refs = place.refs()
     assert (refs[BOTH[0]], place.tree("eu-1")) == (refs[BOTH[1]], before)

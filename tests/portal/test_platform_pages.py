@@ -99,7 +99,7 @@ def describe_findings() -> list[Finding]:
     branches = BranchState(
         unpublished=1,
         status_error="",
-        clusters=(ClusterBranches("eu-1", published=True, error="", silent=True, age="5h", has_key=False),),
+        clusters=(ClusterBranches("eu-1", published=True, fault="", error="", silent=True, age="5h", has_key=False),),
         retained=(RetainedTenant("gone-tenant", "gate", SINCE),),
     )
     return list_findings(branches, has_publisher_key=False)

@@ -117,6 +117,16 @@ class Branch:
             return False
         return self._repository.is_ancestor(self.tip, self.published_commit)
 
+    @property
+    def fault(self) -> str:
+        """The change of somebody else to the branch since the last publish, as words after its name; empty if nobody changed it."""
+        if self.foreign_commit is not None:
+            return f"has the commit {self.foreign_commit[:12]}, which Allotment didn't write"
+        if self.published_commit is None or self.tip == self.published_commit:
+            return ""
+        where = "is gone" if self.tip is None else "is behind the last publish"
+        return f"{where}: a push was interrupted, or somebody {'deleted' if self.tip is None else 'reset'} the branch"
+
     def is_interrupted(self, files: Mapping[str, str], message: CommitMessage) -> bool:
         """Return whether the tip is the commit that this publish would create.
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from allotment.services.publish.publisher import ClusterCommit, PublishResult
     from allotment.services.publish.release import Release
 
+_PROTECT_ADVICE = "Protect the branch at the forge, so that only the publisher can push"
+
 
 @click.command()
 @repository_option
@@ -84,7 +86,8 @@ def command(
 ) -> None:
     """Render a commit, and commit the manifests to the branch rendered/CLUSTER of each cluster.
 
-    An invalid tenant keeps its published manifests, and the exit status is then 4; all other tenants are published. No push
+    An invalid tenant keeps its published manifests, and all other tenants are published. A branch that somebody else changed,
+    reset or deleted is restored. In both cases, the exit status is 4. No push
     is forced: if another publish is faster, this one starts again, and the newer source wins. Without --to, the commit must
     be in the branch of declarations of origin: the branch that the default branch of origin names in spec.git.branch.
 
@@ -136,8 +139,16 @@ def command(
         click.echo(f"status of {cluster}: {words}", err=True)
     if outcome.record_trouble:
         click.echo(f"record in doubt: {escape_unprintable(outcome.record_trouble, 1000)}", err=True)
-    if outcome.release is not None and (outcome.release.retained_tenants or outcome.release.retained_clusters):
+    restored = [each for each in outcome.commits if each.restored]
+    for each in restored:
+        verb = "to restore" if dry_run else "restored"
+        click.echo(f"{verb}: rendered/{each.cluster}, which {each.restored}. {_PROTECT_ADVICE}", err=True)
+    is_retained = outcome.release is not None and (
+        outcome.release.retained_tenants or outcome.release.retained_clusters
+    )
+    if outcome.release is not None:
         report_tenant_bugs(outcome.release.traces)
+    if is_retained or restored:
         raise click.exceptions.Exit(EXIT_WITH_WARNINGS)
 
 
@@ -300,12 +311,7 @@ def _format_commit(cluster_commit: ClusterCommit, dry_run: bool) -> str:
         if cluster_commit.foreign_commit
         else ""
     )
-    lagged = (
-        "; the branch was behind: a push was interrupted, or somebody reset the branch"
-        if cluster_commit.was_behind
-        else ""
-    )
-    return f"{cluster_commit.cluster}: {counts}: {where}{replaced}{lagged}"
+    return f"{cluster_commit.cluster}: {counts}: {where}{replaced}"
 
 
 def _print_exceptions(assembly: Release) -> None:

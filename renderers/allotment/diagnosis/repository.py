@@ -17,7 +17,8 @@ MAX_RETAINED = 20  # maximum number of tenants in the list
 class ClusterBranches(NamedTuple):
     """The state of a declared cluster in Git.
 
-    `published` is True if the rendered branch of the cluster has one of our commits. If the status of the cluster is
+    `published` is True if the rendered branch of the cluster has one of our commits, and `fault` is the change of somebody else to the branch, if
+    any. If the status of the cluster is
     missing or not trusted, `error` is the reason. `silent` is True if the reporter has not observed the cluster
     recently, and `age` is the age of the status. `has_key` is True if the cluster declares the public key of its
     reporter.
@@ -25,6 +26,7 @@ class ClusterBranches(NamedTuple):
 
     name: str
     published: bool
+    fault: str
     error: str
     silent: bool
     age: str
@@ -161,7 +163,12 @@ def _check_branches(branches: BranchState | None) -> Iterator[Diagnosis]:
         )
     for each in branches.clusters:
         subject = f"rendered/{each.name}"
-        if each.published:
+        if each.fault:
+            advice = (
+                "protect the branch at the forge, so that only the publisher can push; the next publish restores it"
+            )
+            yield error(subject, each.fault, advice)
+        elif each.published:
             yield ok(subject, "is published")
         elif not branches.status_error:
             yield error(subject, "nothing has been published yet", "run allot publish, or let CI publish")

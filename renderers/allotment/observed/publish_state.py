@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from allotment.manifests.names import rendered_branch
 from allotment.observed.retention import RetainedTenant
 from allotment.problems import pluralize
 
@@ -24,6 +25,7 @@ class PublishState(NamedTuple):
     - `retained_tenants` and `retained_clusters` stay at their last published manifests. `omitted_tenants` counts the
       retained tenants that the retention record leaves out.
     - `record_trouble` is the reason why the retention record is invalid; it is empty if the record is valid.
+    - `branch_faults` has, by cluster, the change of somebody else to its rendered branch since the last publish.
     """
 
     commit: str
@@ -35,6 +37,7 @@ class PublishState(NamedTuple):
     retained_clusters: tuple[str, ...] = ()
     record_trouble: str = ""
     omitted_tenants: int = 0
+    branch_faults: Mapping[str, str] = {}
 
     @property
     def stopped(self) -> bool:
@@ -66,6 +69,10 @@ def format_headline(state: PublishState, branch: str, tenant: str | None = None)
         ]
         named = f": {_list_labels(labels)}" if labels else ""
         parts.append(f"{pluralize(count, 'tenant')} retained{named}")
+    parts += [
+        f"{rendered_branch(name).removeprefix('refs/heads/')} {fault}"
+        for name, fault in sorted(state.branch_faults.items())
+    ]
     if not parts:
         return ""
     commit = f"published is {state.commit[:12]}, " if state.commit else "nothing is published: "

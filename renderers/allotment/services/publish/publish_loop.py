@@ -161,8 +161,8 @@ class PublishLoop(Loop):
                 self.log.warning(
                     "foreign commit replaced", cluster=cluster_commit.cluster, commit=cluster_commit.foreign_commit
                 )
-            elif cluster_commit.was_behind:
-                self.log.warning("branch was behind", cluster=cluster_commit.cluster, commit=cluster_commit.commit)
+            elif cluster_commit.restored:
+                self.log.warning("branch restored", cluster=cluster_commit.cluster, fault=cluster_commit.restored)
         log_calls: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             *(
                 (

@@ -76,14 +76,14 @@ class ClusterCommit(NamedTuple):
     """The commit to a cluster's branch, or the commit that a dry run would create (`commit` is then empty).
 
     `changes` maps each path, except folder markers, to A, M or D. `foreign_commit` is the commit of another author that
-    this commit replaces, if any. `was_behind` is true if the branch was behind our last commit.
+    this commit replaces, if any. `restored` is the fault of the branch that this commit corrects, as `Branch.fault`.
     """
 
     cluster: str
     commit: str
     changes: dict[str, str]
     foreign_commit: str | None
-    was_behind: bool = False
+    restored: str = ""
 
     def count_files(self, letter: str) -> int:
         """Return how many files were added (A), changed (M) or removed (D)."""
@@ -382,9 +382,9 @@ class Publisher:
             elif not self._dry_run:
                 text = CommitMessage(words(replaced=replaced), author)
                 commit = branch.create_commit(files, changes, assembly.data[cluster], text)
-                committed.append(ClusterCommit(cluster, commit, reported_changes, replaced, branch.is_behind))
-            elif changes or replaced:
-                committed.append(ClusterCommit(cluster, "", reported_changes, replaced, branch.is_behind))
+                committed.append(ClusterCommit(cluster, commit, reported_changes, replaced, branch.fault))
+            elif changes or branch.fault:
+                committed.append(ClusterCommit(cluster, "", reported_changes, replaced, branch.fault))
         return committed
 
     def _push_refs(

@@ -31,7 +31,10 @@ def read_recorded_state(view: StatusView) -> PublishState:
         return PublishState("", 0, reason, release.trouble, release.trouble)
     commit = release.source.commit
     ahead = view.clone.repository.count_between(commit, view.declared_commit.source.commit)
-    state = PublishState(commit, ahead, "pending" if ahead else "", record_trouble=release.record.trouble)
+    faults = {name: branch.fault for name, branch in release.branches.items() if branch.fault}
+    state = PublishState(
+        commit, ahead, "pending" if ahead else "", record_trouble=release.record.trouble, branch_faults=faults
+    )
     record = release.record.of_source(commit)
     if record is None:
         return state

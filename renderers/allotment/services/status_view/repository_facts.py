@@ -131,6 +131,7 @@ def _describe_cluster(view: StatusView, name: str, now: datetime.datetime) -> Cl
     return ClusterBranches(
         name,
         published=branch is not None and branch.published_commit is not None,
+        fault="" if branch is None else branch.fault,
         error=view.reported_status.troubles.get(name, ""),
         silent=status is None or is_stale(status, now),
         age=format_age(status.observed_at, now) if status else "",
