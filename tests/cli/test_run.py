@@ -110,6 +110,54 @@ def test_what_is_wrong_is_told_and_counted_and_it_goes_on(place: Place, running:
     eventually(lambda: running.metric('allotment_kept_tenant{tenant="solo-ada"}') == 0, "it to be well")
 
 
+def test_a_hook_that_declines_the_push_is_told_and_counted(place: Place, running: Running) -> None:
+    running.event("published", cluster="us-1")
+    edit(place.root, WEBUI, *STOPPED)
+    source = place.merge()
+    hook = place.remote / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'ask the platform team' >&2; exit 1\n")
+    hook.chmod(0o755)
+    running.get("/webhook", b"")
+    event = running.event("nothing published", reason="refused")
+    assert "remote: ask the platform team" in event["message"]
+    assert "(pre-receive hook declined)" in event["message"]
+    assert running.metric('allotment_errors_total{reason="refused"}') == 1
+    assert running.get("/readyz")[0] == 200, "a person has to act, not Kubernetes"
+    hook.unlink()
+    running.get("/webhook", b"")
+    running.event("published", source=source)
+
+
+FULL_DISK = 'mount -t tmpfs -o size=8m none "$1"; shift; exec "$@"'
+
+
+def test_a_full_disk_is_told_and_counted_until_there_is_space(place: Place, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    prefix = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", FULL_DISK, "sh", str(data)]
+    running = Running(place.remote.as_uri(), data, 3600, prefix=prefix)
+    try:
+        running.event("published", cluster="us-1")
+        filler = Path(f"/proc/{running.process.pid}/root{data}/filler")
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        edit(place.root, WEBUI, *STOPPED)
+        source = place.merge()
+        running.get("/webhook", b"")
+        event = running.event("nothing published", reason="disk-full")
+        assert event["message"].startswith("a disk is full, that of this process or of the server: ")
+        assert running.metric('allotment_errors_total{reason="disk-full"}') == 1
+        assert running.get("/readyz")[0] == 503
+        filler.unlink()
+        running.get("/webhook", b"")
+        running.event("published", source=source)
+    finally:
+        running.process.kill()
+        running.process.wait()
+
+
 def test_a_stock_below_what_is_held_is_published_and_logged(place: Place, running: Running) -> None:
     running.event("published", cluster="us-1")
     edit(place.root, "clusters/us-1/stocks/l40s-spot.yaml", "count: 12", "count: 5")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -324,12 +324,12 @@ def _prepared(job: dict[str, Any]) -> Preparation:
 class Running:
     """A running `allot run` and what it logged."""
 
-    def __init__(self, url: str, data: Path, interval: float, *more: str) -> None:
+    def __init__(self, url: str, data: Path, interval: float, *more: str, prefix: Sequence[str] = ()) -> None:
         words = ["run", "--publish", "--source", url, "--data", str(data), "--interval", str(interval), *more]
         self.log = data.with_suffix(".log")
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "allotment", *words, "--listen", "127.0.0.1:0"],
+                [*prefix, sys.executable, "-m", "allotment", *words, "--listen", "127.0.0.1:0"],
                 stdout=out,
                 stderr=subprocess.STDOUT,
             )

@@ -5,6 +5,8 @@ One run of the task is a turn. A `Loop` decides when the next turn begins, handl
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 import traceback
@@ -14,12 +16,16 @@ from typing import NamedTuple
 
 from allotment.adapters.backoff import NO_BACKOFF, Backoff
 from allotment.adapters.git.clone import Clone, CloneDamage
+from allotment.adapters.git.commands import GitFailed
+from allotment.adapters.git.remote import RemoteUnavailable
 from allotment.adapters.git.repository import Repository
 from allotment.problems import AllotmentError
 from allotment.services.log import Log
 
 REPEAT_LOG_SECONDS = 600.0  # an error that persists is logged again after this time
-FAILURE_REASONS = ("refused", "damaged", "bug")  # every loop has these failure reasons; some loops add others
+# Every loop has these failure reasons; some loops add others.
+FAILURE_REASONS = ("unreachable", "refused", "disk-full", "damaged", "bug")
+_FULL_DISK_TEXTS = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT))  # Git prints the same texts
 STALLED_INTERVALS = 20  # a turn that is longer than this many intervals is stalled, unless `stall_timeout` is longer
 
 
@@ -99,6 +105,12 @@ class Loop(ABC):
 
     def classify_error(self, error: Exception) -> Failure:
         """Return the failure for an exception that a turn raised."""
+        if isinstance(error, AllotmentError | GitFailed | OSError) and any(
+            text in str(error) for text in _FULL_DISK_TEXTS
+        ):
+            return Failure("disk-full", f"a disk is full, that of this process or of the server: {error}")
+        if isinstance(error, RemoteUnavailable):
+            return Failure("unreachable", str(error))
         if isinstance(error, AllotmentError):
             return Failure("refused", str(error))
         return Failure("bug", "".join(traceback.format_exception(error)))

@@ -44,6 +44,9 @@ _FORBIDDEN_TEXTS = (
     "permission denied",
     "not allowed to push",
 )
+_REJECTED_TEXT = (
+    "[remote rejected]"  # after the name of a ref, for example because a hook of the server declined the push
+)
 _LOCK_FAILURE_TEXTS = ("Unable to create", "exists; cannot create")
 # The seconds to wait before each retry of a push that failed because of a lock. A running push holds a lock for less
 # than a second. A lock that is still there after all pauses is therefore a leftover of a killed process.
@@ -90,15 +93,23 @@ class UnsoundObjects(OperationRefused):
     """The remote has malformed objects, which Git itself doesn't write. Nothing was fetched."""
 
 
-class RemoteTimeout(OperationRefused):
+class RemoteUnavailable(OperationRefused):
+    """The remote doesn't answer, or it answers without the end of a transfer. A later try may succeed."""
+
+
+class RemoteTimeout(RemoteUnavailable):
     """The remote did not answer within a time limit, so Git was killed."""
 
 
-class RemoteLocked(OperationRefused):
+class RemoteLocked(RemoteUnavailable):
     """A lock at the remote still prevents a push after the last retry. A killed process left the lock."""
 
 
-class PushForbidden(OperationRefused):
+class AccessDenied(OperationRefused):
+    """The remote refuses the login, or the user may not do what the request asks for."""
+
+
+class PushForbidden(AccessDenied):
     """The remote refuses the push, because the user may not push there."""
 
 
@@ -168,7 +179,7 @@ class Remote:
             if new:
                 self._fetch_commits(new, ours)
         except GitFailed as error:
-            raise self._unavailable_error(str(error)[-_MAX_OUTPUT:]) from None
+            raise self._access_error(str(error)[-_MAX_OUTPUT:]) from None
         return commits
 
     def look(self, *refs: str) -> dict[str, str]:
@@ -184,7 +195,7 @@ class Remote:
         try:
             output = self._run("ls-remote", "--end-of-options", self.url, *patterns, patience=self._look_patience)
         except GitFailed as error:
-            raise self._unavailable_error(str(error)[-_MAX_OUTPUT:]) from None
+            raise self._access_error(str(error)[-_MAX_OUTPUT:]) from None
         return {name: commit for commit, name in (line.split("\t") for line in output.splitlines())}
 
     def _run_transfer(self, command: str, *arguments: str, settings: tuple[str, ...] = ()) -> None:
@@ -204,8 +215,11 @@ class Remote:
                 " work, then try again"
             ) from None
 
-    def _unavailable_error(self, words: str) -> OperationRefused:
-        return OperationRefused(f"{quote_value(str(self))} doesn't answer: {self._redact(words)}")
+    def _access_error(self, words: str) -> OperationRefused:
+        """Return the error of a request that failed with a message of Git."""
+        if any(reason in words for reason in _FORBIDDEN_TEXTS):
+            return AccessDenied(f"{quote_value(str(self))} denies access: {self._redact(words)}")
+        return RemoteUnavailable(f"{quote_value(str(self))} doesn't answer: {self._redact(words)}")
 
     def fetch_limited(self, limit: Limit, ref: str, commit: str) -> None:
         """Fetch the commit of a stranger, such as the author of a pull request, unless `repository` has it.
@@ -223,7 +237,7 @@ class Remote:
             raise FetchTooCostly(f"fetching it: {error}") from None
         if ended.exit_code:
             words = self._redact(" ".join(ended.stderr.split())[-_MAX_OUTPUT:])
-            raise self._unsound_error(words) if _is_fsck_error(words) else self._unavailable_error(words)
+            raise self._unsound_error(words) if _is_fsck_error(words) else self._access_error(words)
         if self._keeps_refs:
             self.repository.git.run_text("update_ref", tracking_ref(ref), commit, settings=QUIET_SETTINGS)
 
@@ -246,7 +260,8 @@ class Remote:
 
         `refs` may contain refs that already point at their commits. If another push has moved one of these refs,
         return False. `over` has the refs that may be moved without a fast-forward, each with its current target. Raises
-        RemoteLocked, PushForbidden, and OperationRefused, with Git's message, for any other refusal.
+        RemoteLocked, PushForbidden, OperationRefused if the remote rejects the push for another reason, and RemoteUnavailable if it
+        doesn't answer, each with Git's message.
         """
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
         leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]
@@ -274,7 +289,11 @@ class Remote:
             reason in words for reason in _LOCK_FAILURE_TEXTS
         ):
             return False
-        refusal = PushForbidden if any(reason in words for reason in _FORBIDDEN_TEXTS) else OperationRefused
+        refusal: type[OperationRefused] = RemoteUnavailable
+        if any(reason in words for reason in _FORBIDDEN_TEXTS):
+            refusal = PushForbidden
+        elif _REJECTED_TEXT in words:
+            refusal = OperationRefused
         raise refusal(
             f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: {self._redact(words[-_MAX_OUTPUT:])}"
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from allotment.adapters.git.clone import CloneDamage
 from allotment.adapters.metrics import PortalMetrics
 from allotment.portal.access import AccessList
-from allotment.problems import AllotmentError, OperationRefused
+from allotment.problems import AllotmentError
 from allotment.services.log import Log
 from allotment.services.loop import FAILURE_REASONS, Failure, Loop, LoopTiming, repair_if_clone
 from allotment.services.portal.page_gate import PageGate
@@ -17,7 +17,7 @@ from allotment.services.portal.site_builder import SiteBuilder
 
 STALLED_SECONDS = 1_800  # a first build of many tenants takes minutes
 UpdateReaders = Callable[[AccessList | None], None]
-PORTAL_REASONS = ("unreachable", *FAILURE_REASONS)
+PORTAL_REASONS = FAILURE_REASONS
 
 
 class PortalLoop(Loop):
@@ -52,8 +52,6 @@ class PortalLoop(Loop):
 
     def classify_error(self, error: Exception) -> Failure:
         """Return the failure. While the source doesn't answer, the pages of the last build are served."""
-        if isinstance(error, OperationRefused):
-            return Failure("unreachable", str(error), connected=self._has_pages)
         return super().classify_error(error)._replace(connected=isinstance(error, AllotmentError) and self._has_pages)
 
     def repair_clone(self, errors: Sequence[str]) -> CloneDamage | None:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from allotment.adapters.git.clone import CloneDamage
 from allotment.adapters.git.object_reader import LimitExceeded
-from allotment.adapters.git.remote import Remote, UnsoundObjects
+from allotment.adapters.git.remote import AccessDenied, Remote, UnsoundObjects
 from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.metrics import Metrics
 from allotment.branches.rendered_branches import PublicationUnproven, list_tips
-from allotment.problems import AllotmentError, OperationRefused
+from allotment.problems import OperationRefused
 from allotment.services.log import Log
 from allotment.services.loop import FAILURE_REASONS, Failure, Loop, LoopTiming, repair_if_clone
 from allotment.services.platform_settings import list_cluster_names, read_reporter_keys
@@ -30,7 +30,7 @@ _ERROR_REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((PublicationUnproven, KeyMissing), "unsigned"),
     (MALFORMED_ERRORS, "malformed"),
 )
-PUBLISH_REASONS = ("platform-invalid", *(reason for _, reason in _ERROR_REASONS), "unreachable", *FAILURE_REASONS)
+PUBLISH_REASONS = ("platform-invalid", *(reason for _, reason in _ERROR_REASONS), *FAILURE_REASONS)
 
 
 class _Snapshot(NamedTuple):
@@ -92,9 +92,8 @@ class PublishLoop(Loop):
         for kinds, reason in _ERROR_REASONS:
             if isinstance(error, kinds):
                 return Failure(reason, str(error), connected=True)
-        if isinstance(error, OperationRefused):
-            return Failure("unreachable", str(error))
-        return super().classify_error(error)._replace(connected=isinstance(error, AllotmentError))
+        failure = super().classify_error(error)
+        return failure._replace(connected=failure.reason == "refused" and not isinstance(error, AccessDenied))
 
     def run_once(self) -> None:
         """Publish the newest commit, unless nothing has changed since a publish in the last REPUBLISH_SECONDS."""
