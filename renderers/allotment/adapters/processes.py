@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import selectors
 import signal
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 POLL_SECONDS = 0.05  # seconds between two checks of the memory
+NOTICE_SECONDS = 5.0  # seconds of silence before the caller is told
+_SILENCE_POLL_SECONDS = 0.2  # seconds between two checks of a silent process
 _CHUNK_BYTES = 1 << 16  # bytes per read
 MAX_OUTPUT_BYTES = 256 << 20  # a million refs of a remote are some 60 MB
 
@@ -34,6 +37,25 @@ class Patience(NamedTuple):
 
 class ProcessLimitExceeded(Exception):
     """A process exceeded a limit. The message says which limit."""
+
+
+class _ShutDown:
+    """The time at which all processes of this module end, on the monotonic clock, because this program ends."""
+
+    end = math.inf
+
+
+def end_processes_after(seconds: float) -> None:
+    """Let `communicate_within` and `run_within` kill their processes after some seconds, in all threads.
+
+    A signal handler may call it. `math.inf` takes it back.
+    """
+    _ShutDown.end = time.monotonic() + seconds
+
+
+def _check_shut_down() -> None:
+    if time.monotonic() >= _ShutDown.end:
+        raise ProcessLimitExceeded("this program ends")
 
 
 def memory_megabytes(pid: int) -> float:
@@ -84,6 +106,7 @@ def run_within(
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(POLL_SECONDS)
+            _check_shut_down()
             if time.monotonic() > end:
                 raise ProcessLimitExceeded(f"it took longer than {limit.seconds:g} seconds")
             if memory_megabytes(process.pid) > limit.megabytes:
@@ -94,26 +117,37 @@ def run_within(
         process.wait()
 
 
-def communicate_within(process: subprocess.Popen[bytes], patience: Patience) -> tuple[bytes, bytes]:
+def communicate_within(
+    process: subprocess.Popen[bytes], patience: Patience, on_silence: Callable[[], None] = lambda: None
+) -> tuple[bytes, bytes]:
     """Wait until a process that leads a session has ended, and return its output and its errors.
 
+    Calls `on_silence` once, if the process writes nothing for NOTICE_SECONDS.
     Raises ProcessLimitExceeded if the process is silent for too long, doesn't end in time or writes more than MAX_OUTPUT_BYTES.
     Leaves no process behind.
     """
     assert process.stdout is not None
     assert process.stderr is not None
     written: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
-    end, size = time.monotonic() + patience.total_seconds, 0
+    last_output, size, is_told = time.monotonic(), 0, False
+    end = last_output + patience.total_seconds
     try:
         with selectors.DefaultSelector() as selector:
             for number in written:
                 selector.register(number, selectors.EVENT_READ)
             while selector.get_map():
-                events = selector.select(max(0.0, min(patience.silent_seconds, end - time.monotonic())))
-                if time.monotonic() >= end:
+                events = selector.select(_SILENCE_POLL_SECONDS)
+                now = time.monotonic()
+                _check_shut_down()
+                if now >= end:
                     raise ProcessLimitExceeded(f"it didn't end within {patience.total_seconds:g} seconds")
-                if not events:
+                if events:
+                    last_output = now
+                elif now - last_output >= patience.silent_seconds:
                     raise ProcessLimitExceeded(f"it made no progress for {patience.silent_seconds:g} seconds")
+                elif not is_told and now - last_output >= NOTICE_SECONDS:
+                    is_told = True
+                    on_silence()
                 if size > MAX_OUTPUT_BYTES:
                     raise ProcessLimitExceeded(f"it wrote more than {MAX_OUTPUT_BYTES >> 20} MiB")
                 for key, _ in events:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import ipaddress
+import logging
+import math
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -15,6 +17,7 @@ import click
 from allotment.problems import hide_secrets
 
 MIN_SECRET_LENGTH = 16
+GIT_SECONDS = 20.0  # the pods of the add-ons have a grace period of 60 seconds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,9 +147,15 @@ def serve_pages(listen: str, folder: Path, gate: PageGate) -> Iterator[str]:
 
 @contextmanager
 def stop_on_signals(*stops: Callable[[], None]) -> Iterator[None]:
-    """Inside the block, call all `stops` in their order on SIGTERM or SIGINT."""
+    """Inside the block, call all `stops` in their order on SIGTERM or SIGINT.
+
+    Git may then finish a transfer within GIT_SECONDS. A transfer that ends earlier changes nothing: each push is atomic.
+    """
+
+    from allotment.adapters.processes import end_processes_after
 
     def stop(*_: object) -> None:
+        end_processes_after(GIT_SECONDS)
         for stop_part in stops:
             stop_part()
 
@@ -156,6 +165,7 @@ def stop_on_signals(*stops: Callable[[], None]) -> Iterator[None]:
     finally:
         for number, handler in previous_handlers.items():
             signal.signal(number, handler)
+        end_processes_after(math.inf)
 
 
 def _hide_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
@@ -167,6 +177,7 @@ def create_logger() -> Any:
     """Return the log. It writes to standard output: text on a terminal, otherwise one JSON object per line."""
     import structlog
 
+    logging.getLogger("allotment").addHandler(logging.NullHandler())  # the failure of a turn says more
     renderer: Any = structlog.dev.ConsoleRenderer() if sys.stdout.isatty() else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[

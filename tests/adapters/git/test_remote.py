@@ -15,6 +15,7 @@ from tests.adapters.git.conftest import SAID, git, new_repository
 from tests.adapters.git.silent import silent_server
 from tests.support.killed import kill_when, killed_at
 
+from allotment.adapters import processes
 from allotment.adapters.git.commits import write_commit
 from allotment.adapters.git.remote import Remote, RemoteLocked, RemoteTimeout
 from allotment.adapters.git.repository import Repository
@@ -245,6 +246,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from allotment.adapters import processes
 from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
@@ -314,6 +316,17 @@ def test_a_remote_that_never_answers_is_left(scheme: str, first: bytes, trickle:
         " to it work, then try again"
     )
     _wait_for_the_end_of(url)
+
+
+def test_a_wait_for_a_silent_remote_is_told(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(processes, "NOTICE_SECONDS", 0.1)
+    with silent_server() as port:
+        url = f"http://user:pa55word@127.0.0.1:{port}/x.git"
+        with pytest.raises(RemoteTimeout):
+            Remote(repository, url, look=SHORT).look(BRANCH)
+    assert caplog.messages == [f"waiting for 'http://127.0.0.1:{port}/x.git', which does not answer"]
 
 
 def test_a_remote_that_never_ends_is_left(remote: Remote, repository: Repository, bare: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,8 +121,9 @@ class GitCommands:
         patience: Patience,
         settings: Iterable[str] = QUIET_SETTINGS,
         environment: Mapping[str, str] | None = None,
+        on_silence: Callable[[], None] = lambda: None,
     ) -> str:
-        """Run a command that contacts another repository, and return its output.
+        """Run a command that contacts another repository, and return its output. If Git is silent for long, call `on_silence` once.
 
         Raises GitFailed, and ProcessLimitExceeded if the other side exceeds `patience`. Git and its transport programs
         run in their own session, so that all of them end together and none can prompt on the terminal.
@@ -135,7 +136,7 @@ class GitCommands:
         started = repository.execute(words, as_process=True, start_new_session=True, **more)
         process = started.proc
         assert process is not None
-        out, errors = communicate_within(process, patience)
+        out, errors = communicate_within(process, patience, on_silence)
         if process.returncode:
             lines = [line.rpartition("\r")[2] for line in _decode(out + b"\n" + errors).split("\n")]
             raise GitFailed(" ".join(" ".join(line for line in lines if not _PROGRESS.match(line)).split()))

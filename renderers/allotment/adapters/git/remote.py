@@ -8,9 +8,11 @@ new targets.
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Mapping
+from functools import partial
 from urllib.parse import unquote
 
 from allotment.adapters.git import quarantine
@@ -19,6 +21,8 @@ from allotment.adapters.git.http_login import HttpLogin
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit, Patience, ProcessLimitExceeded
 from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors, quote_value
+
+_LOG = logging.getLogger(__name__)  # without a handler, Python prints warnings to standard error
 
 # If Git's output contains one of _LOCK_FAILURE_TEXTS, a ref is only locked. Otherwise, if it contains one of
 # _OVERTAKEN_TEXTS, another push has moved a ref. Any other refusal is permanent.
@@ -207,7 +211,12 @@ class Remote:
         """Return the output of a command. Raises GitFailed, and RemoteTimeout if the remote exceeds `patience`."""
         try:
             return self.repository.git.run_network(
-                command, *arguments, patience=patience, settings=settings, environment=self._environment
+                command,
+                *arguments,
+                patience=patience,
+                settings=settings,
+                environment=self._environment,
+                on_silence=partial(_LOG.warning, "waiting for %s, which does not answer", quote_value(str(self))),
             )
         except ProcessLimitExceeded as error:
             raise RemoteTimeout(
