@@ -225,6 +225,12 @@ def test_other_pages_are_not_there(running: Running) -> None:
         ((), "Name what to run: --publish, --report CLUSTER, --comment, --portal, or several of them."),
         (("--publish", "--listen", "8080"), "'8080' is not in the format HOST:PORT"),
         (("--publish", "--listen", "192.0.2.1:80"), "192.0.2.1:80 can't be used as listen address"),
+        (
+            ("--portal", "--listen", "127.0.0.1:8080", "--portal-listen", "0.0.0.0:8081"),
+            "--portal-listen has the port of /metrics, by default the port after that of --listen: name another port with"
+            " --portal-listen or --metrics-listen",
+        ),
+        (("--publish", "--metrics-listen", "127.0.0.1:8080", "--listen", "127.0.0.1:8080"), "has the port of --listen"),
         (("--publish", "--interval", "0"), "--interval"),
         (("--publish", "--interval", "inf"), "'inf' is not a finite number"),
         (("--publish", "--tenant-seconds", "nan"), "'nan' is not a finite number"),

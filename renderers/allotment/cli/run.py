@@ -149,7 +149,7 @@ def command(
         )
     click.get_current_context().call_on_close(release_clones)
     access = ClusterAccess(**{name: options.pop(name) for name in ClusterAccess._fields})
-    parse_addresses(listen, metrics_listen)
+    parse_addresses(listen, metrics_listen, {"--portal-listen": portal_listen} if portal else {})
     secret = read_secret(webhook_secret_file) if webhook_secret_file else b""
     registry, log = create_registry(), create_logger()
     parts: list[RunPart] = []

@@ -10,6 +10,8 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, contextmanager
+from itertools import combinations
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -17,6 +19,7 @@ import click
 from allotment.problems import hide_secrets
 
 MIN_SECRET_LENGTH = 16
+_ALL_HOSTS = {"0.0.0.0", "[::]", "::"}  # noqa: S104  # a name for all addresses of the machine
 GIT_SECONDS = 20.0  # the pods of the add-ons have a grace period of 60 seconds
 
 if TYPE_CHECKING:
@@ -81,10 +84,26 @@ def metrics_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def parse_addresses(listen: str, metrics: str | None) -> tuple[tuple[str, int], tuple[str, int]]:
-    """Return the host and port of the server for probes, and of the server for metrics."""
+def parse_addresses(
+    listen: str, metrics: str | None, others: Mapping[str, str] = MappingProxyType({})
+) -> tuple[tuple[str, int], tuple[str, int]]:
+    """Return the host and port of the server for probes, and of the server for metrics.
+
+    `others` are further addresses by their option. Raises UsageError if one of them is used twice.
+    """
     host, port = parse_address(listen)
-    return (host, port), parse_address(metrics or f"{host}:{port and port + 1}")
+    counted = parse_address(metrics or f"{host}:{port and port + 1}")
+    metrics_name = "--metrics-listen" if metrics else "/metrics, by default the port after that of --listen"
+    addresses = {
+        "--listen": (host, port),
+        metrics_name: counted,
+        **{option: parse_address(value) for option, value in others.items()},
+    }
+    for (name, first), (option, second) in combinations(addresses.items(), 2):
+        if first[1] == second[1] != 0 and (first[0] == second[0] or {first[0], second[0]} & _ALL_HOSTS):
+            way_out = " or --metrics-listen" if name == metrics_name != option else ""
+            raise click.UsageError(f"{option} has the port of {name}: name another port with {option}{way_out}")
+    return (host, port), counted
 
 
 class ListenAddresses(NamedTuple):

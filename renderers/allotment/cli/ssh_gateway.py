@@ -73,7 +73,7 @@ def command(
 
     if wrong := name_error(cluster, 24):
         raise click.UsageError(f"--cluster: {wrong}")
-    parse_addresses(listen, metrics_listen)
+    parse_addresses(listen, metrics_listen, {"--listen-ssh": listen_ssh})
     address = parse_address(listen_ssh)
     api = ApiServer.from_kubeconfig(kubeconfig, context)
     import asyncssh
