@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import socket
 import struct
 from typing import Any
 
@@ -29,6 +30,7 @@ class ServerSocket:
             request.send_header("Sec-WebSocket-Protocol", protocol)
         request.end_headers()
         self._file: Any = request.wfile
+        self._connection = request.connection
 
         def read(size: int) -> bytes:
             # The frame buffer asks for ever where a read returns nothing.
@@ -57,6 +59,10 @@ class ServerSocket:
         """Send bytes that need not be a message."""
         self._file.write(data)
         self._file.flush()
+
+    def break_off(self) -> None:
+        """End the TCP connection without a message that closes the WebSocket."""
+        self._connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Say that no more messages follow."""

@@ -33,6 +33,7 @@ class LocalCluster:
         self.requests: list[str] = []
         self.resizes: list[dict[str, int]] = []
         self.sent_bytes = 0  # of the standard output of all processes
+        self.breaks_connections = False  # at the end of a process or a port, instead of a message that says so
 
     def answer(self, request: Request) -> None:
         """Answer a request, or start a process."""
@@ -71,6 +72,9 @@ class LocalCluster:
             error.join()
         cause = {"reason": "ExitCode", "message": str(process.returncode)}
         status = {"status": "Failure", "details": {"causes": [cause]}} if process.returncode else {"status": "Success"}
+        if self.breaks_connections:
+            connection.break_off()
+            return
         connection.send(b"\x03" + json.dumps(status).encode())
         connection.close()
 
@@ -98,7 +102,10 @@ class LocalCluster:
             threading.Thread(target=self._feed_port, args=(connection, far), daemon=True).start()
             while data := far.recv(32 << 10):
                 connection.send(b"\x00" + data)
-        connection.close()
+        if self.breaks_connections:
+            connection.break_off()
+        else:
+            connection.close()
 
     def _feed_port(self, connection: ServerSocket, far: socket.socket) -> None:
         while (message := _receive(connection)) is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import http.server
+import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -211,6 +212,36 @@ def test_a_port_of_the_container_is_forwarded(ssh: Bed) -> None:
 
         ssh.use(scenario)
         web.shutdown()
+
+
+def test_a_connection_to_the_cluster_that_breaks_off_ends_its_session_only(ssh: Bed) -> None:
+    async def run() -> None:
+        async with ssh.running() as port:
+            for _ in range(3):
+                ssh.cluster.breaks_connections = True
+                async with connect(port) as connection:
+                    broken = await connection.run("echo begun")
+                    assert (broken.stdout, broken.exit_status) == (b"begun\n", 255)
+                    assert b"the connection broke off before the command ended" in broken.stderr
+                    reader, _ = await connection.open_connection("localhost", page, encoding=None)
+                    assert (await reader.read(-1)) == b"page"
+                    ssh.cluster.breaks_connections = False
+                    assert (await connection.run("echo well")).stdout == b"well\n"
+            async with asyncio.timeout(30):
+                for _ in range(10):  # their sockets have the numbers of those that broke off
+                    async with connect(port) as connection:
+                        assert (await connection.run("echo well")).stdout == b"well\n"
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        page = listener.getsockname()[1]
+
+        def serve_page() -> None:
+            for _ in range(3):
+                with listener.accept()[0] as accepted:
+                    accepted.sendall(b"page")
+
+        threading.Thread(target=serve_page, daemon=True).start()
+        asyncio.run(asyncio.wait_for(run(), 120))
 
 
 def test_a_port_that_nobody_listens_on_ends_its_connection_only(ssh: Bed) -> None:

@@ -45,7 +45,8 @@ class MessagePump(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self._is_closed = self._has_writer = self._has_paused_sender = False
         self._pause_reasons = set[str]()
-        self._loop.add_reader(socket.fileno(), self._read)
+        self._descriptor = socket.fileno()  # a socket that its peer closed has no number any more
+        self._loop.add_reader(self._descriptor, self._read)
         self._pings = self._loop.call_later(_PING_SECONDS, self._ping)
         self._loop.call_soon(self._read)  # TLS may have decrypted the first messages already
 
@@ -58,9 +59,9 @@ class MessagePump(Generic[T]):
         if bool(unsent) is not self._has_writer:
             self._has_writer = bool(unsent)
             if unsent:
-                self._loop.add_writer(self._socket.fileno(), self.flush)
+                self._loop.add_writer(self._descriptor, self.flush)
             else:
-                self._loop.remove_writer(self._socket.fileno())
+                self._loop.remove_writer(self._descriptor)
         if (unsent >= _MAX_UNSENT_BYTES) is not self._has_paused_sender:
             self._has_paused_sender = not self._has_paused_sender
             self._receiver.set_sender_paused(self._has_paused_sender)
@@ -75,9 +76,9 @@ class MessagePump(Generic[T]):
         if self._is_closed or was_paused is bool(self._pause_reasons):
             return
         if paused:
-            self._loop.remove_reader(self._socket.fileno())
+            self._loop.remove_reader(self._descriptor)
         else:
-            self._loop.add_reader(self._socket.fileno(), self._read)
+            self._loop.add_reader(self._descriptor, self._read)
             self._loop.call_soon(self._read)
 
     def close(self) -> None:
@@ -86,8 +87,8 @@ class MessagePump(Generic[T]):
             return
         self._is_closed = True
         self._pings.cancel()
-        self._loop.remove_reader(self._socket.fileno())
-        self._loop.remove_writer(self._socket.fileno())
+        self._loop.remove_reader(self._descriptor)
+        self._loop.remove_writer(self._descriptor)
         self._socket.close()
 
     def _read(self) -> None:
@@ -104,6 +105,10 @@ class MessagePump(Generic[T]):
                     return
         except (ApiError, ApiUnavailable) as problem:
             error = problem
+        except Exception:
+            self.close()
+            self._receiver.connection_ended(ApiUnavailable("the gateway failed to read it"))
+            raise  # the event loop logs it
         self._receiver.after_delivery()
         if self._is_closed:
             return
