@@ -100,7 +100,9 @@ def test_the_route_leads_to_the_service_of_the_add_on(sample: Path, allot: Allot
     assert grant["spec"]["to"] == [{"group": "", "kind": "Service", "name": backend["name"]}]
     assert grant["spec"]["from"][0]["namespace"] == "edge"
     (pages,) = [rule for rule in policy["spec"]["ingress"] if any(port["port"] == "pages" for port in rule["ports"])]
-    assert pages["from"], "only the proxies may reach the pages, because the portal believes their headers"
+    (proxies,) = pages["from"]
+    owner = {f"gateway.envoyproxy.io/owning-gateway-{key}": "edge" for key in ("name", "namespace")}
+    assert proxies["podSelector"] == {"matchLabels": owner}, "the portal believes the headers of the proxies alone"
 
 
 def test_the_cluster_must_be_declared(sample: Path, allot: Allot) -> None:
