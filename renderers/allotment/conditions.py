@@ -154,6 +154,7 @@ OF_ANOTHER_VOLUME = "OfAnotherVolume"
 OUT_OF_SYNC = "OutOfSync"
 SYNC_FAILED = "SyncFailed"
 NOT_OBSERVED = "NotObserved"
+COMPARISON_FAILED = "ComparisonFailed"
 ROUTE_PENDING = "RoutePending"
 ROUTE_REFUSED = "RouteRefused"
 

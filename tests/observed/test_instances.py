@@ -464,6 +464,16 @@ def test_one_that_the_cluster_has_not_got_says_whether_argo_cd_tried() -> None:
     ]
 
 
+def test_an_application_that_argo_cd_cannot_compare_has_applied_nothing_new() -> None:
+    uncomparable = live.application(resources=(("Deployment", "webui", "Synced"),), sync="Unknown")
+    for objects in (
+        (uncomparable,),
+        (*started(live.pod(node="n1", container=live.started(3, ready=True))), uncomparable),
+    ):
+        (synced,) = [condition for condition in the(*objects).conditions if condition.type == "Synced"]
+        assert (synced.status, synced.reason) == ("Unknown", "ComparisonFailed")
+
+
 def test_all_that_is_known_of_one_that_runs() -> None:
     objects = (
         *started(live.pod(node="n1", container=live.started(3, ready=True, restarts=2), ready=4), replicas=1),

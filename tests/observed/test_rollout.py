@@ -104,6 +104,12 @@ def test_what_is_left_of_a_storage_that_leaves_in_steps() -> None:
     assert (rollout_stage.progress, rollout_stage.state) == ("failed", "still running")
 
 
+def test_a_change_that_argo_cd_cannot_compare_says_so() -> None:
+    stage = of(CHANGED._replace(blob="newer"), look(*RUNS, live.application(sync="Unknown")))
+    assert (stage.progress, stage.state) == ("going", "published")
+    assert stage.message.startswith("Argo CD can't compare its Application with the published version")
+
+
 def test_what_is_published_again_waits_for_a_status_that_knows() -> None:
     rollout_stage = of(CHANGED, after(120, *RUNS, *ARGOCD, published_objects=published()))
     assert (rollout_stage.progress, rollout_stage.state) == ("going", "published")

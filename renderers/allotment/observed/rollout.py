@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from allotment import conditions as word
 from allotment.declared.tenant_resources import RESOURCE_KINDS
 from allotment.observed import orphans
+from allotment.observed.conditions import COMPARISON_FAILED_TEXT
 from allotment.observed.deletion_point import DATA_LOST_TEXT, describe_data_deadline, find_marked_since
 from allotment.observed.retention import WAYS_OUT, RetainedTenant
 from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus
@@ -219,6 +220,8 @@ def _not_applied_stage(
     for application in status.applications if status is not None else ():
         if application.name == part and application.health == "Degraded" and application.sync != "Synced":
             return RolloutStage("failed", "published", "Argo CD can't apply it", remedy=_REMEDIES[word.SYNC_FAILED])
+        if application.name == part and application.sync == "Unknown":
+            return RolloutStage("going", "published", COMPARISON_FAILED_TEXT, remedy=_REMEDIES[word.SYNC_FAILED])
     return RolloutStage("going", "published", "Argo CD hasn't applied it yet")
 
 

@@ -173,6 +173,11 @@ REASONS: dict[str, Reason] = {
         "the cluster doesn't have the published version yet",
         "look at its Application",
     ),
+    word.COMPARISON_FAILED: Reason(
+        "Argo CD can't compare the Application with the published version, so it applies no change of any of its objects",
+        "`argocd app get` shows the comparison error. An object that somebody edited by hand can be the cause: `allot doctor` names"
+        " it, and Argo CD creates it again after `kubectl delete`",
+    ),
     word.NOT_OBSERVED: Reason(
         "Argo CD has no status for it",
         "check that its Application exists and that the controller runs",
