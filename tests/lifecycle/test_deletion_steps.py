@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import reduce
+from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from tests.support.published import with_own_programs
@@ -260,3 +264,112 @@ def test_a_namespace_with_openings_is_let_go_whole() -> None:
     for manifest in objects:
         assert manifest["metadata"]["annotations"]["allotment.dev/protected"] == "false"
         assert "argocd.argoproj.io/sync-options" not in manifest["metadata"]["annotations"]
+
+
+INSTANCE_FILE = f"tenants/{TENANT}/compute/simulate.rendered.yaml"
+
+
+class Declared(NamedTuple):
+    """What the merged commit declares of the tenant."""
+
+    folder: bool = True
+    lifecycle: str = "Active"
+    instance: bool = True
+    storage: bool = True
+    policy: str = "Retain"
+
+    def render(self) -> dict[str, bytes]:
+        if not self.folder or not (self.instance or self.storage):
+            return {}
+        policy = golden(MARKED).replace(b"deletion-policy: Delete", f"deletion-policy: {self.policy}".encode())
+        argo = golden(ARGO).replace(b"lifecycle: Active", f"lifecycle: {self.lifecycle}".encode())
+        return {
+            ARGO: argo,
+            **{path: golden(path) for path in (NAMESPACE_FILE, *MARKERS)},
+            **({INSTANCE_FILE: golden(INSTANCE_FILE)} if self.instance else {}),
+            **({MARKED: policy} if self.storage else {}),
+        }
+
+
+MERGES: dict[str, Callable[[Declared], Declared]] = {
+    "retire": lambda declared: declared._replace(lifecycle="Retired"),
+    "mark": lambda declared: declared._replace(policy="Delete"),
+    "remove the instance": lambda declared: declared._replace(instance=False),
+    "remove the storage": lambda declared: declared._replace(storage=False),
+    "remove the folder": lambda declared: declared._replace(folder=False, instance=False, storage=False),
+}
+AT_ONCE = (("retire",), ("mark",), ("remove the instance",), ("retire", "remove the instance"), ("retire", "mark"))
+
+
+def list_histories() -> Iterator[tuple[tuple[str, ...], ...]]:
+    """Yield every order of merges that `allot validate` accepts and that ends without the folder of the tenant."""
+    pending: list[tuple[tuple[tuple[str, ...], ...], Declared]] = [((), Declared())]
+    while pending:
+        merges, declared = pending.pop()
+        for names in (*AT_ONCE, ("remove the storage",), ("retire", "remove the storage")):
+            after = reduce(lambda state, name: MERGES[name](state), names, declared)
+            is_new = all(MERGES[name](declared) != declared for name in names)
+            if is_new and ("remove the storage" not in names or declared.policy == "Delete"):
+                pending.append(((*merges, names), after))
+        if declared.lifecycle == "Retired" and (declared.policy == "Delete" or not declared.storage):
+            yield (*merges, ("remove the folder",))
+
+
+class World:
+    """The published files of the tenant, and a cluster that Argo CD syncs with them. An hour passes between two statuses."""
+
+    def __init__(self) -> None:
+        self.published = Declared().render()
+        self.observation, self.mark_age = ClusterObservation(), 0.0
+
+    def publish(self, declared: Declared) -> None:
+        rendered = declared.render()
+        step = next_removal_step(
+            Removal(
+                tenant=TENANT,
+                is_declared=declared.folder,
+                rendered_paths=rendered.keys(),
+                removed_paths=self.published.keys() - rendered.keys(),
+                read_published=self.published.__getitem__,
+                observation=self.observation,
+                grace_seconds=AFTER,
+                lifecycle=declared.lifecycle if declared.folder else "",
+            )
+        )
+        assert step.findings == []
+        self.published = rendered | step.files
+
+    def report(self) -> None:
+        """Report the cluster after Argo CD has synced it."""
+        data = self.published.get(LEAVING, self.published.get(MARKED, b""))
+        is_protected = {THING: b'protected: "true"' in data, NAMESPACE: ARGO in self.published}
+        present = {THING} if data else set[tuple[str, str]]()
+        present |= {("instance", "simulate")} if INSTANCE_FILE in self.published else set()
+        present |= {NAMESPACE} if NAMESPACE_FILE in self.published else set()
+        is_marked = b"deletion-policy: Delete" in data
+        self.mark_age = self.mark_age + AFTER if is_marked and THING in self.observation.marked_seconds else 0.0
+        self.observation = ClusterObservation(
+            True,
+            present,
+            {THING: self.mark_age} if is_marked else {},
+            {thing for thing in present if not is_protected.get(thing, True)},
+        )
+
+
+@pytest.mark.parametrize(
+    "history", [*list_histories()], ids=lambda history: ", then ".join(" and ".join(names) for names in history)
+)
+def test_a_tenant_leaves_whole_in_every_order_and_with_every_delay_of_the_status(
+    history: tuple[tuple[str, ...], ...],
+) -> None:
+    for reports in product((False, True), repeat=len(history)):
+        world, declared = World(), Declared()
+        for names, is_reported in zip(history, reports, strict=True):
+            declared = reduce(lambda state, name: MERGES[name](state), names, declared)
+            world.publish(declared)
+            if is_reported:
+                world.report()
+        for _ in range(8):
+            world.report()
+            world.publish(declared)
+        assert world.published == {}, reports

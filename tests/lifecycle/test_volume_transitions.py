@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.support.published import with_own_programs
@@ -15,6 +17,8 @@ from allotment.lifecycle.published_manifests import (
     with_prunable_jobs,
 )
 from allotment.lifecycle.volume_transitions import StorageUsers, next_file
+from allotment.manifests.tenant.wait_marker import render_wait_marker
+from allotment.manifests.yaml_text import dump
 
 GOLDEN = Path(__file__).parent.parent / "manifests/golden/us-1/tenants/ml-orbit/storage/weights.rendered.yaml"
 PATH = "tenants/ml-orbit/storages/weights.yaml"
@@ -146,3 +150,14 @@ def test_whose_preparation_is_not_its_own_is_remembered() -> None:
     noted = with_predecessor(GOLDEN.read_bytes(), "u1")
     after = swapped("storage: 4Ti", "storage: 5Ti")
     assert read_predecessor(next_file(PATH, noted, after, StorageUsers).data) == "u1"
+
+
+def test_what_waits_again_for_its_source_stays_and_is_marked_for_deletion() -> None:
+    folder = Path(__file__).parent.parent / "manifests/golden/eu-1/tenants/studio-kite/storage"
+    published = (folder / "before-upgrade--snapshot.rendered.yaml").read_bytes()
+    assert b"deletion-policy: Retain" in published
+    for policy in ("Retain", "Delete"):
+        declared: Any = SimpleNamespace(blob="b2", model=SimpleNamespace(spec=SimpleNamespace(deletion_policy=policy)))
+        marker = render_wait_marker({"name": "before-upgrade"}, "before-upgrade--snapshot", "outputs", declared)
+        follows = next_file(PATH, published, dump([marker]), StorageUsers)
+        assert follows.data == published.replace(b"deletion-policy: Retain", f"deletion-policy: {policy}".encode())

@@ -32,7 +32,13 @@ from typing import NamedTuple
 from allotment.declared.layout import Scope, path_of
 from allotment.declared.tenant_resources import RESOURCE_KINDS, SNAPSHOT, STORAGE, TREE_PARTS
 from allotment.declared.values import format_duration
-from allotment.lifecycle.published_manifests import deleting_namespace, deleting_volume, read_lifecycle, read_volume
+from allotment.lifecycle.published_manifests import (
+    deleting_namespace,
+    deleting_volume,
+    read_lifecycle,
+    read_volume,
+    with_lifecycle,
+)
 from allotment.manifests import paths
 from allotment.problems import Finding
 from allotment.rules.deletion import snapshot_removal_finding, storage_removal_finding, tenant_removal_finding
@@ -85,7 +91,8 @@ class RemovalStep(NamedTuple):
 class Removal(NamedTuple):
     """The removal of a tenant's files in one cluster: files that are published and no longer rendered.
 
-    - `is_declared` is true if the tenant still has a folder of declarations.
+    - `is_declared` is true if the tenant still has a folder of declarations. `lifecycle` is then its declared lifecycle; empty if it
+      can't be read.
     - `rendered_paths` are the paths of the files that are still rendered for the cluster.
     - `removed_paths` are the paths of the published files that are no longer rendered.
     - `read_published` returns the bytes of a published file.
@@ -100,6 +107,7 @@ class Removal(NamedTuple):
     read_published: Callable[[str], bytes]
     observation: ClusterObservation
     grace_seconds: float
+    lifecycle: str = ""
 
 
 def next_removal_step(leaver: Removal) -> RemovalStep:
@@ -156,7 +164,9 @@ def _remove_tenant(leaver: Removal, step: RemovalStep) -> None:
             step.findings.append(tenant_removal_finding(path, leaver.tenant))
             return
         if step.files or not _holds_only_markers(leaver) or not leaver.observation.is_empty:
-            step.files[argo] = leaver.read_published(argo)
+            # The Applications may outlast the folder of declarations, and then tell that the tenant was retired before.
+            published = leaver.read_published(argo)
+            step.files[argo] = with_lifecycle(published, leaver.lifecycle) if leaver.lifecycle else published
             step.files[namespace] = leaver.read_published(namespace)
             for path, data in _deletion_markers(leaver):
                 step.files[path] = data

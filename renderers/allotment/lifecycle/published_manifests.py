@@ -248,6 +248,28 @@ def read_lifecycle(data: bytes) -> str:
     return lifecycle
 
 
+def with_lifecycle(data: bytes, lifecycle: str) -> bytes:
+    """Return the file of a tenant's project and Applications, with another lifecycle of the tenant."""
+    objects = [load_one(text) for text in split(data)]
+    for manifest in objects:
+        manifest["metadata"]["labels"][names.LIFECYCLE] = lifecycle
+    return dump(objects)
+
+
+def with_deletion_policy_of(data: bytes, rendered: bytes) -> bytes:
+    """Return the file of a storage or snapshot, with the deletion policy of its rendered file, which may be a wait marker."""
+    policies = {
+        load_one(text)["metadata"].get("annotations", {}).get(names.DELETION_POLICY) for text in split(rendered)
+    } - {None}
+    first, *rest = split(data)
+    manifest = load_one(first)
+    annotations = manifest["metadata"]["annotations"]
+    if not policies or {annotations[names.DELETION_POLICY]} == policies:
+        return data
+    (annotations[names.DELETION_POLICY],) = policies
+    return ("\n---\n".join([_dump_object(manifest), *rest]) + "\n").encode()
+
+
 def deleting_volume(data: bytes, *, protected: bool) -> bytes:
     """Return the deletion file of a storage or snapshot: its volume, and its Jobs, which Argo CD may now prune.
 

@@ -17,6 +17,7 @@ from allotment.lifecycle.published_manifests import (
     read_volume,
     waits_for_job,
     with_data_source_of,
+    with_deletion_policy_of,
     with_jobs_of,
     with_predecessor,
     with_prunable_jobs,
@@ -56,12 +57,13 @@ def next_file(path: str, before: bytes, after: bytes, ask: Callable[[], StorageU
 
     `before` is the published file, and `after` is the rendered file. `ask` returns the users of the storage; it is
     called only if a published Job is no longer rendered. If the published file no longer waits for its source, the
-    next file does not wait again, even if a later status does not show the source as prepared.
+    next file does not wait again, even if a later status does not show the source as prepared. It is then the published file with
+    the new deletion policy.
     """
     old, new, awaited = read_volume(before), read_volume(after), waits_for_job(after)
     was = read_job_names(before)
     if awaited is not None and waits_for_job(before) is None and (awaited in was or (old is not None and not awaited)):
-        return VolumeTransition(before, [], "")
+        return VolumeTransition(with_deletion_policy_of(before, after), [], "")
     findings = list(_immutable_changes(path, old, new)) if old is not None and new is not None else []
     required_jobs = read_job_names(after) | ({awaited} if awaited else frozenset())
     pending, let_go = "", False

@@ -47,7 +47,7 @@ def render(
         [] if source and cloned else [_build_volume_claim(catalog, tenant, runtime_state, declared, metadata, job)]
     )
     if job and source:
-        objects.append(wait_marker.render_wait_marker(metadata, storage.name, source, declared.blob, job))
+        objects.append(wait_marker.render_wait_marker(metadata, storage.name, source, declared, job))
     elif job:
         objects.append(preparation.render(catalog, tenant, storage, metadata, job))
     if accessor.needs_accessor(storage) and not (source and cloned):

@@ -36,7 +36,7 @@ def render(
     }
     if not is_prepared(tenant, runtime_state, storage.name):
         stem = SNAPSHOT.file_stem(snapshot.name)
-        return [wait_marker.render_wait_marker(metadata, stem, storage.name, declared.blob)]
+        return [wait_marker.render_wait_marker(metadata, stem, storage.name, declared)]
     labels = {**metadata["labels"], names.STORAGE_SPEC: storage.spec.storage_spec}
     annotations = {
         names.SYNC_OPTIONS: names.KEEP_OPTIONS,

@@ -59,12 +59,14 @@ class TransitionContext(NamedTuple):
     - `grace_seconds` is the time for which a volume stays marked for deletion before a publish removes it.
     - `find_users` returns the instances and Jobs that may delay a new preparation of a storage in a cluster.
     - `find_last_job_uid` returns the uid of the Job that last prepared a storage with a given name in a cluster.
+    - `find_lifecycle` returns the declared lifecycle of the tenant; empty if it can't be read.
     """
 
     observed_state: ObservedState
     grace_seconds: float
     find_users: Callable[[str, str], StorageUsers]
     find_last_job_uid: Callable[[str, str], str]
+    find_lifecycle: Callable[[], str] = str
 
 
 def transition_tenant(
@@ -123,6 +125,7 @@ def _remove_files(
                 read_published=published_trees.branches[cluster].read,
                 observation=_observe_cluster(cluster, tenant, watched.observed_state),
                 grace_seconds=watched.grace_seconds,
+                lifecycle=watched.find_lifecycle() if declared else "",
             )
         )
 
