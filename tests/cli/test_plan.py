@@ -504,7 +504,7 @@ def test_who_makes_himself_a_member_is_none_yet(pull: Pull) -> None:
 )
 def test_what_rules_the_repository_is_the_platform_teams(pull: Pull, path: str, text: str | None) -> None:
     if text is None:
-        pull.edit(path, "- fin-ann", "- fin-ann\n        - mio-kite")
+        pull.edit(path, "- tenantRole: Admin", "- login: mio-kite")
     else:
         pull.write(path, text)
     (problem,) = pull.by("mio-kite")
@@ -520,7 +520,12 @@ def test_the_ownership_is_the_platform_teams_whatever_a_pattern_matches(pull: Pu
     pull.edit("platform/ownership.yaml", "- fin-ann", "- fin-ann\n        - eve")
     (problem,) = pull.by("fin-ann")
     assert "platform/ownership.yaml:1:1: (file): 'fin-ann' may not change this file" in problem
-    assert pull.by("pat") == []
+    (problem,) = pull.by("pat")
+    assert (
+        "spec.teams: 'pat' may not change spec.teams: its author, or an approval of its newest commit, must come from team finance"
+        in problem
+    )
+    assert pull.by("pat", "fin-ann") == []
 
 
 def test_many_files_of_a_folder_that_lack_the_same_approval_are_one_line(pull: Pull) -> None:
@@ -1170,7 +1175,7 @@ def test_who_is_new_in_a_team_is_told_with_what_it_approves(pull: Pull) -> None:
     pull.edit("platform/ownership.yaml", "        - fin-ann\n", "        - fin-ann\n        - mallory\n")
     assert approvals(pull) == [
         "platform/ownership.yaml: spec.teams[finance].logins added: mallory (team finance approves spec.prices of GPUSpec,"
-        " spec.prices of StorageSpec)"
+        " spec.prices of StorageSpec, spec.reservation of Stock, spec.budget of Plan and 3 more)"
     ]
 
 

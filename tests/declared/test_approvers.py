@@ -34,6 +34,14 @@ def test_the_most_specific_pattern_decides_and_the_rest_is_the_platform_teams(pa
     assert {account.login for account in AUTHORITY.approvers_of_path(path).accounts} == allowed
 
 
+def test_the_platform_team_may_remove_a_retired_tenant() -> None:
+    retired = ChangeAuthority(
+        SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})}, lambda tenant: tenant == "acme"
+    )
+    for path, allowed in (("members.yaml", {"Ada-K", "pat"}), ("instances/web.yaml", {"Ada-K", "bob", "pat"})):
+        assert {account.login for account in retired.approvers_of_path(f"tenants/acme/{path}").accounts} == allowed
+
+
 def test_a_login_is_the_same_in_upper_and_lower_case() -> None:
     admins = AUTHORITY.approvers_of_path("tenants/acme/members.yaml")
     assert admins.includes(Account("ada-k", 12))

@@ -137,7 +137,7 @@ CASES = {
         swap(OWNERSHIP, "        - fin-ann\n", "        - fin-ann\n        - mallory\n"),
         [
             f"approvals: {OWNERSHIP}: spec.teams[finance].logins added: mallory (team finance approves spec.prices of GPUSpec,"
-            " spec.prices of StorageSpec, spec.reservation of Stock)"
+            " spec.prices of StorageSpec, spec.reservation of Stock, spec.budget of Plan and 3 more)"
         ],
     ),
     "another approver of paths": (

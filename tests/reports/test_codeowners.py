@@ -65,3 +65,9 @@ def test_it_asks_those_whose_approval_counts(path: str) -> None:
     assert {account.login for account in holders.accounts} == {
         "pat" if name == "acme/platform" else name for name in owners
     }
+
+
+def test_the_platform_team_also_owns_a_retired_tenant() -> None:
+    patterns = list_owned_patterns(SPEC, ["acme", "newco"], {"acme": ACME}.get, lambda tenant: tenant == "acme")
+    owners = {each.pattern: each.owners for each in patterns if each.pattern.startswith("tenants/")}
+    assert owners["tenants/acme/members.yaml"] == ("@Ada-K", "@acme/platform")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -45,7 +46,7 @@ def write_codeowners(forge: str | None, style: str, repo: Path | None) -> None:
     from allotment.reports import codeowners, outputs
     from allotment.reports.outputs.ownership import OwnedOutput, OwnershipOutput
     from allotment.services.platform_settings import read_platform
-    from allotment.services.pull_requests.authorization import read_members, read_ownership
+    from allotment.services.pull_requests.authorization import is_retired, read_members, read_ownership
 
     source = FolderSource(find_repository(repo))
     declared = read_ownership(source)
@@ -53,7 +54,7 @@ def write_codeowners(forge: str | None, style: str, repo: Path | None) -> None:
         raise OperationRefused("platform/ownership.yaml doesn't exist or can't be read: see `allot validate`")
     tenants = [scope.name for scope in source.scopes()[0] if scope.kind == "tenant"]
     owned_patterns = codeowners.list_owned_patterns(
-        declared.model.spec, tenants, lambda tenant: read_members(source, tenant)
+        declared.model.spec, tenants, partial(read_members, source), partial(is_retired, source)
     )
     if style == "json":
         owned = (OwnedOutput(owned_pattern.pattern, owned_pattern.owners) for owned_pattern in owned_patterns)

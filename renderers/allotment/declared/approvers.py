@@ -139,7 +139,8 @@ class ChangeAuthority:
     """Finds the approvers of files and fields in the Ownership of the base.
 
     `members` takes the name of a tenant, and returns the tenant's Members at the base, or None. `teams` maps each team
-    at the forge to the accounts of its members, or to None if its members are unknown.
+    at the forge to the accounts of its members, or to None if its members are unknown. `is_retired` says whether the base
+    declares a tenant as retired.
     """
 
     def __init__(
@@ -147,8 +148,10 @@ class ChangeAuthority:
         spec: OwnershipSpec,
         members: Callable[[str], Members | None],
         teams: Mapping[str, frozenset[Account] | None],
+        is_retired: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._spec = spec
+        self._is_retired = is_retired
         self._members = members
         self._teams = teams
         self._declared = {team.name: team for team in spec.teams}
@@ -156,17 +159,19 @@ class ChangeAuthority:
     def approvers_of_path(self, path: str) -> ApproverSet:
         """Return the approvers of a file.
 
-        If nobody belongs to the teams and roles that approve the file, the team `platform` may approve the file too.
+        If nobody belongs to the teams and roles that approve the file, or if the tenant is retired, the team `platform` may approve
+        the file too.
         The team `platform` alone approves the Ownership, files that no pattern matches, and files outside the folder of
         the declarations (`../…`).
         """
         rule = find_path_rule(self._spec, path)
         if rule is None or path == OWNERSHIP or path.startswith("../"):
             return self._resolve_approvers([Approver(team=PLATFORM_TEAM)], "")
-        holders = self._resolve_approvers(rule.approvers, tenant_of(path))
-        if holders.accounts or holders.unknown_teams:
+        tenant = tenant_of(path)
+        holders = self._resolve_approvers(rule.approvers, tenant)
+        if (holders.accounts or holders.unknown_teams) and not (tenant and self._is_retired(tenant)):
             return holders
-        return self._resolve_approvers([*rule.approvers, Approver(team=PLATFORM_TEAM)], tenant_of(path))
+        return self._resolve_approvers([*rule.approvers, Approver(team=PLATFORM_TEAM)], tenant)
 
     def approvers_of_fields(self, path: str, kind: str, before: Any, after: Any) -> Iterator[tuple[str, ApproverSet]]:
         """Yield each changed field that needs additional approvers, with the additional approvers.

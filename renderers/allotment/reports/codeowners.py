@@ -31,12 +31,15 @@ class OwnedPattern(NamedTuple):
 
 
 def list_owned_patterns(
-    spec: OwnershipSpec, tenants: Collection[str], members: Callable[[str], Members | None]
+    spec: OwnershipSpec,
+    tenants: Collection[str],
+    members: Callable[[str], Members | None],
+    is_retired: Callable[[str], bool] = lambda _: False,
 ) -> list[OwnedPattern]:
     """Return the patterns with their owners. If several patterns match a path, the last pattern applies.
 
     The first pattern, `**`, matches all paths. `tenants` are the existing tenants, and `members` returns a tenant's
-    Members.
+    Members. The platform team also owns the files of a tenant for which `is_retired` is true.
     """
     platform = _owner_names(spec, [Approver(team=PLATFORM_TEAM)], None)
     lines: dict[str, OwnedPattern] = {}
@@ -45,6 +48,8 @@ def list_owned_patterns(
             by_role = any(approver.tenant_role for approver in rule.approvers)
             people = members(tenant) if tenant else None
             owners = _owner_names(spec, rule.approvers, people) or platform
+            if by_role and tenant and is_retired(tenant):
+                owners = tuple(dict.fromkeys((*owners, *platform)))
             lines[pattern if by_role else rule.path] = OwnedPattern(pattern if by_role else rule.path, owners)
     if any(matches(rule.path, OWNERSHIP) for rule in spec.paths):
         lines[OWNERSHIP] = OwnedPattern(OWNERSHIP, platform)

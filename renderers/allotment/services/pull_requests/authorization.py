@@ -6,6 +6,7 @@ The owners come from the base of the pull request, because the pull request itse
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from allotment.adapters.declaration_source import Source, path_problem
@@ -16,6 +17,7 @@ from allotment.declared.approvers import ChangeAuthority
 from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import Ownership
+from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import ROOTS, DeclarationPath, Scope, parse_path
 from allotment.declared.people import Account
 from allotment.declared.reading import read_folder
@@ -52,6 +54,16 @@ def read_members(source: Source, tenant: str) -> Members | None:
     return declared.model if declared else None
 
 
+def is_retired(source: Source, tenant: str) -> bool:
+    """Return whether a source declares a tenant as retired."""
+    path = f"tenants/{tenant}/tenant.yaml"
+    try:
+        declared = read_folder(Scope("tenant", tenant), [(path, source.read(path))])[0].get_singleton(Tenant)
+    except (KeyError, OSError):
+        return False
+    return declared is not None and declared.model.spec.lifecycle == "Retired"
+
+
 def find_unauthorized_changes(
     base: CommitSource,
     after: TreeSource,
@@ -71,7 +83,7 @@ def find_unauthorized_changes(
     spec = declared.model.spec
     restricted = {field.kind for field in spec.fields}
     files = [_build_file_change(base, after, changed_file, restricted) for changed_file in changed]
-    authority = ChangeAuthority(spec, lambda tenant: read_members(base, tenant), teams)
+    authority = ChangeAuthority(spec, partial(read_members, base), teams, partial(is_retired, base))
     findings = list(check_authorization(authority, review, files))
     file_problems = [
         path_problem(finding.path, finding.message, finding.rule) for finding in findings if not finding.field
