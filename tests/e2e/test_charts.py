@@ -1,7 +1,7 @@
 """The sample's add-ons against the charts that they pin: their values fit, and they bring no more than their files name.
 
 Charts come from the Go modules of their projects, in the versions that the sample pins or, where a module is released apart from its
-chart, in the nearest. Of k8s-device-plugin, dcgm-exporter and sshpiper no module is served: theirs are skipped, and
+chart, in the nearest. Of k8s-device-plugin and dcgm-exporter no module is served: theirs are skipped, and
 docs/operate/add-ons.md says so.
 """
 
@@ -131,7 +131,7 @@ def unknown(values: Any, known: Any, at: str = "") -> Iterator[str]:
 
 def test_every_chart_of_the_sample_is_one_of_these_or_cannot_be_had() -> None:
     pinned = {path.stem for path in ADD_ONS.glob("*.yaml") if "chart" in declared(path.stem)}
-    assert pinned - CHARTS.keys() == {"dcgm-exporter", "nvidia-device-plugin", "sshpiper"}, NOT_SERVED
+    assert pinned - CHARTS.keys() == {"dcgm-exporter", "nvidia-device-plugin"}, NOT_SERVED
 
 
 # What a chart takes without naming it in its values.yaml.

@@ -1,7 +1,6 @@
-"""The CRDs of what Allotment renders: data, from the Go modules that publish them, or written here where none is served.
+"""The CRDs of what Allotment renders: data, from the Go modules that publish them.
 
-`sshpiper.com_pipes.yaml` beside this file follows sshpiper 1.6.1's plugin/kubernetes/crd.yaml, of which no registry has
-the module. Everything else is fetched in exactly the version and with the checksum that is named here.
+Everything is fetched in exactly the version and with the checksum that is named here.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import yaml
 from tests.controlplane import programs, sources
 from tests.controlplane.sources import Source
 
-HERE = Path(__file__).resolve().parent
 
 
 _GATEWAY = "config/crd/standard/gateway.networking.k8s.io_"
@@ -116,8 +114,8 @@ def read(file: Path) -> dict[str, Any]:
 
 
 def objects() -> Iterator[dict[str, Any]]:
-    """Yield every CRD, from the cache and from this folder. Raises NotBuilt when the cache has none."""
+    """Yield every CRD. Raises NotBuilt when the cache has none."""
     if not home().is_dir():
         raise programs.NotBuilt("CRDs")
-    for file in sorted([*home().glob("*.yaml"), *HERE.glob("*.yaml")]):
+    for file in sorted(home().glob("*.yaml")):
         yield read(file)
