@@ -14,8 +14,6 @@ import yaml
 from tests.controlplane import programs, sources
 from tests.controlplane.sources import Source
 
-
-
 _GATEWAY = "config/crd/standard/gateway.networking.k8s.io_"
 _ENVOY = "charts/gateway-crds-helm/templates/generated/gateway.envoyproxy.io_"
 _MONITORING = "example/prometheus-operator-crd-full/monitoring.coreos.com_"
