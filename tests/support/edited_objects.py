@@ -29,7 +29,8 @@ def whole(*objects: Object) -> list[tuple[str, LiveObject]]:
     for number, raw_object in enumerate(objects):
         live_object = applied(raw_object)
         live_object["metadata"]["uid"] = f"{raw_object['kind']}-{raw_object['metadata']['name']}"
-        live_object["metadata"].setdefault("creationTimestamp", live.AT.format(number))
+        created = raw_object["metadata"].get("creationTimestamp", live.AT.format(number))
+        live_object["metadata"]["creationTimestamp"] = created
         line = json.dumps({"type": "ADDED", "object": live_object}).encode()
         event = decoding.WHOLE_OBJECT_KINDS[raw_object["kind"]].decode_event(line)
         assert isinstance(event.object, LiveObject)

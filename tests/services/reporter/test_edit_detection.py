@@ -144,9 +144,10 @@ def test_an_edited_policy_is_the_tenants(bed: Edited) -> None:
 
 @pytest.mark.parametrize(("labels", "seconds"), [({}, 30), (OURS, 300)])
 def test_a_foreign_policy_is_the_tenants(labels: dict[str, str], seconds: int, bed: Edited) -> None:
-    foreign = {"kind": "NetworkPolicy", "metadata": {"name": "open", "namespace": SPACE, "labels": labels}, "spec": {}}
+    metadata = {"name": "open", "namespace": SPACE, "labels": labels, "creationTimestamp": bed.now()}
+    foreign = {"kind": "NetworkPolicy", "metadata": metadata, "spec": {}}
     bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign)
-    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign, seconds=seconds - 1)
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign, seconds=seconds - (1 if labels else 2))
     assert bed.conditions() == {}
     bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign)
     words = "NetworkPolicy open isn't published (undo: kubectl -n t-solo-ada delete networkpolicy open)"
@@ -162,7 +163,7 @@ def test_a_foreign_login_policy_is_the_tenants(bed: Edited) -> None:
     spec = {"authorization": {"defaultAction": "Allow"}}
     foreign = {"kind": "SecurityPolicy", "metadata": {"name": "open", "namespace": SPACE}, "spec": spec}
     bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign)
-    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign, seconds=30)
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign, seconds=40)
     words = "SecurityPolicy open isn't published (undo: kubectl -n t-solo-ada delete securitypolicy open)"
     assert [condition.message for condition in bed.status().conditions] == [words]
 
@@ -170,7 +171,7 @@ def test_a_foreign_login_policy_is_the_tenants(bed: Edited) -> None:
 def test_a_foreign_volume_is_the_tenants_and_its_data_comes_before_its_end(bed: Edited) -> None:
     foreign = {"kind": "PersistentVolumeClaim", "metadata": {"name": "hoard", "namespace": SPACE}, "spec": {}}
     bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign)
-    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign, seconds=30)
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, foreign, seconds=40)
     words = (
         "PersistentVolumeClaim hoard isn't published (undo: copy its data, then"
         " kubectl -n t-solo-ada delete persistentvolumeclaim hoard)"
@@ -221,3 +222,15 @@ def test_a_namespace_that_only_has_a_tenants_name_is_no_tenant(bed: Edited) -> N
     for _ in range(3):
         bed.run(DEPLOYMENT, POLICY, NAMESPACE, stray, seconds=40)
     assert bed.commits() == commits
+
+
+def test_an_object_that_is_added_while_the_branch_is_read_is_named_although_nothing_else_happens(bed: Edited) -> None:
+    created = f"2026-11-21T10:00:{bed.clock + 1:02}Z"
+    metadata = {"name": "open", "namespace": SPACE, "creationTimestamp": created}
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, {"kind": "NetworkPolicy", "metadata": metadata, "spec": {}})
+    assert bed.now() == created, "the second in which the reporter reads the branch"
+    for seconds, is_named in ((29, False), (1, True)):
+        bed.clock += seconds
+        bed.reporter.tick()
+        assert ("OnlyPublished" in bed.conditions()) == is_named
+    assert bed.conditions()["OnlyPublished"].last_transition_time == created

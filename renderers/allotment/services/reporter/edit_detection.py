@@ -71,7 +71,9 @@ class EditDetector:
         files = self._branch.list_files(tenant)
         live = _index_by_identity(objects)
         differing = self._find_differences(tenant, live, files, published)
-        since, edits, waits = self._first_seen.get(tenant, {}), [], False
+        since, edits = self._first_seen.get(tenant, {}), []
+        # Only a later list of the published objects shows whether these objects are published.
+        waits = any(_may_be_foreign(live[key]) and live[key].created >= published.time for key in live.keys() - files)
         still: dict[Identity, str] = {}
         for identity, object_differences in differing.items():
             file = files.get(identity)
@@ -81,7 +83,8 @@ class EditDetector:
                 continue
             previous_conditions = edit_condition_times(previous, resource) if previous is not None else {}
             reported = previous_conditions.get(word.AS_PUBLISHED if object_differences else word.ONLY_PUBLISHED, "")
-            still[identity] = first = since.get(identity) or reported or now
+            begun = now if object_differences or live[identity].managed else live[identity].created
+            still[identity] = first = since.get(identity) or reported or begun
             if first == reported or seconds_between(first, now) >= _find_edit_delay(file, live[identity]):
                 edits.append(ManualEdit(tenant, *identity, resource, object_differences, first))
             else:
@@ -167,7 +170,11 @@ class EditDetector:
             for identity, live_object in live.items()
             if (result := compared.get(live_object.uid)) is not None and result.differences
         }
-        foreign = [key for key, live_object in live.items() if key not in files and _is_foreign(live_object, published)]
+        foreign = [
+            key
+            for key, live_object in live.items()
+            if key not in files and _may_be_foreign(live_object) and live_object.created < published.time
+        ]
         return {**differing, **dict.fromkeys(foreign, ())}
 
     def _read_manifests(self, blobs: Iterable[str]) -> dict[tuple[str, Identity], Object]:
@@ -228,12 +235,10 @@ def _find_edit_delay(file: PublishedFile | None, live_object: LiveObject) -> int
     return EDIT_DELAY_SECONDS if synced else UNSYNCED_SECONDS
 
 
-def _is_foreign(live_object: LiveObject, published: PublishedObjects) -> bool:
-    """Return whether an unpublished object was created by a person, and not by a controller or a later publish."""
-    if (
+def _may_be_foreign(live_object: LiveObject) -> bool:
+    """Return whether a person or a later publish created an unpublished object, and not a controller."""
+    return not (
         live_object.owned
         or live_object.kind == "Namespace"
         or (live_object.managed and live_object.kind in _ORPHAN_KINDS)
-    ):
-        return False
-    return live_object.created < published.time
+    )
