@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 from functools import cache
 from itertools import islice
 from pathlib import Path
 
 import pytest
-from tests.conftest import PROJECT
+from tests.conftest import DAY, PROJECT
 from tests.support import fuzz
 from tests.support.published import Place, git
 
+from allotment.adapters.folder_source import FolderSource
+from allotment.adapters.overlay_source import OverlaySource
 from allotment.declared.kinds import KINDS
+from allotment.services.check.catalog_check import check_catalog
+from allotment.services.renderer import ClusterRenderer
 
 SEED = 20_261_124
 MOST = 150  # files of a kind that are read
@@ -52,6 +57,19 @@ def test_every_kind_has_a_file_in_the_sample() -> None:
 def test_no_value_of_a_field_makes_validate_crash(number: int, sample: Path) -> None:
     case = random.Random(SEED).sample(all_cases(), VALIDATED)[number]
     assert fuzz.run(sample, case) in (0, 1), case
+
+
+def test_what_can_be_read_of_a_cluster_or_the_platform_can_be_rendered(sample: Path) -> None:
+    folder, rendered = FolderSource(sample), 0
+    for case in fuzz.structural_cases(sample, ("clusters", "platform")):
+        if not fuzz.read(case):
+            continue
+        check = check_catalog(OverlaySource(folder, {case.path: case.data}), datetime.date.fromisoformat(DAY))
+        if all(problem.warning for problem in check.problems):
+            files = dict(ClusterRenderer(check.catalog).render_files((), lambda _: "s"))
+            assert len(files) > 20, case
+            rendered += 1
+    assert rendered > 5
 
 
 def test_no_value_that_can_be_read_makes_a_plan_crash(place: Place) -> None:

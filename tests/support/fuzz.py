@@ -104,6 +104,24 @@ def cases(root: Path) -> Iterator[Case]:
             yield from (Case(path, field, value, text.replace("@@", value).encode("utf-8")) for value in VALUES)
 
 
+def structural_cases(root: Path, folders: tuple[str, ...]) -> Iterator[Case]:
+    """Yield each file of some folders with each of its lists and mappings replaced by ones that are almost empty."""
+    for file in sorted(file for folder in folders for file in (root / folder).rglob("*.yaml")):
+        content, path = yaml.safe_load(file.read_text(encoding="utf-8")), file.relative_to(root).as_posix()
+        for field in _list_collections(content):
+            text = _text(content, field)
+            yield from (Case(path, field, value, text.replace("@@", value).encode()) for value in ("[{}]", "{}"))
+
+
+def _list_collections(value: Any) -> Iterator[tuple[str | int, ...]]:
+    """Yield the path of each list and mapping in a document, but of lists only the first entry."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    for key, item in entries:
+        if isinstance(item, dict | list):
+            yield (key,)
+            yield from ((key, *below) for below in _list_collections(item))
+
+
 def _text(content: Any, field: tuple[str | int, ...]) -> str:
     """Return a document in flow style with `@@` at a field; what the document lacks on the way is added."""
     return _flow(content, field) + "\n"

@@ -47,6 +47,9 @@ def _refuse_internal(value: str) -> str:
     return value
 
 
+_SHORTEST_PREFIXES = {4: 8, 6: 16}  # two halves of the internet would together cover it
+
+
 def is_subnet(network: IPv4Network | IPv6Network, supernet: IPv4Network | IPv6Network) -> bool:
     """Return whether a range is part of another range or equal to it."""
     # mypy does not know that `subnet_of` is called only for ranges of the same version.
@@ -75,6 +78,18 @@ def _parse_cidr(value: object) -> str:
     return value
 
 
+def _check_allowed_range(value: str) -> str:
+    import ipaddress
+
+    network = ipaddress.ip_network(value)
+    if network.prefixlen < (shortest := _SHORTEST_PREFIXES[network.version]):
+        raise_rule_error(
+            "cidr",
+            f"{quote_value(value)} is wider than the network of any organisation: write a prefix of at least {shortest}",
+        )
+    return value
+
+
 def _parse_address(value: object) -> str:
     import ipaddress
 
@@ -95,6 +110,7 @@ def _parse_address(value: object) -> str:
 
 IpAddress = Annotated[str, BeforeValidator(_parse_address), json_schema("string", None, "169.254.20.10", maxLength=39)]
 Cidr = Annotated[str, BeforeValidator(_parse_cidr), json_schema("string", None, "203.0.113.0/24", maxLength=43)]
+AllowedCidr = Annotated[Cidr, AfterValidator(_check_allowed_range)]
 # A host name has at most 253 characters. It has a DNS label of up to 63 characters, a dot, and the domain of a cluster,
 # so the domain has at most 189 characters.
 Domain = Annotated[

@@ -127,6 +127,8 @@ def _dump_sequence(items: list[Any], pad: str, lines: list[str]) -> None:
         kind = type(item)
         if kind is str:
             lines.append(f"{pad}-{_value_cache[item]}")
+        elif kind is dict and not item:
+            lines.append(f"{pad}- {{}}")
         elif kind is dict or kind is Frozen:
             at = len(lines)
             if kind is Frozen:

@@ -78,7 +78,18 @@ class Requirement(StrictModel):
 Tags = Annotated[dict[str, Annotated[str, Field(max_length=256)]], Field(min_length=1, max_length=20)]
 
 
-class SubnetTerm(StrictModel):
+class SelectorTerm(StrictModel):
+    """Selects objects of the cloud by their fields. Karpenter requires at least one field."""
+
+    @model_validator(mode="after")
+    def _check_fields(self) -> Self:
+        if not self.model_dump(exclude_none=True):
+            names = ", ".join(str(field.alias) for field in type(self).model_fields.values())
+            raise PydanticCustomError("one-of", "selects nothing: give at least one of {names}", {"names": names})
+        return self
+
+
+class SubnetTerm(SelectorTerm):
     """Selects subnets by ID or tags."""
 
     id: Annotated[str, pattern_field("^subnet-[0-9a-z]{1,40}$", "an ID such as subnet-0a1b2c3d")] | None = Field(
@@ -87,7 +98,7 @@ class SubnetTerm(StrictModel):
     tags: Tags | None = Field(default=None, description="The tags of the subnets.")
 
 
-class SecurityGroupTerm(StrictModel):
+class SecurityGroupTerm(SelectorTerm):
     """Selects security groups by ID, name or tags."""
 
     id: Annotated[str, pattern_field("^sg-[0-9a-z]{1,40}$", "an ID such as sg-0a1b2c3d")] | None = Field(
@@ -99,7 +110,7 @@ class SecurityGroupTerm(StrictModel):
     tags: Tags | None = Field(default=None, description="The tags of the security groups.")
 
 
-class AmiTerm(StrictModel):
+class AmiTerm(SelectorTerm):
     """Selects machine images by alias, by ID, by SSM parameter, or by name, owner and tags."""
 
     alias: (

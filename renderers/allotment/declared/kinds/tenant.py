@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from allotment.declared.addresses import Cidr
+from allotment.declared.addresses import AllowedCidr
 from allotment.declared.kinds.declaration import Declaration, Spec
 from allotment.declared.kinds.plan import PartialQuota
 from allotment.declared.references import PlanReference
@@ -17,7 +17,7 @@ class TenantSpec(Spec):
         description="The name of the Plan, which sets the quota, the budget and the allowed features of the tenant."
     )
     quota: PartialQuota | None = Field(default=None, description="Replaces single fields of the plan's quota.")
-    allowed_cidrs: list[Cidr] = Field(
+    allowed_cidrs: list[AllowedCidr] = Field(
         default=[],
         min_length=1,
         max_length=64,
