@@ -31,7 +31,7 @@ def test_text_ends_with_what_to_do(broken: Path, allot: Allot) -> None:
     assert result.code == 1
     assert len(errors(result)) == 3
     assert result.out.splitlines()[-1] == (
-        "3 problems in 3 files (103 files of 7 tenants read). Correct them and run `allot validate` again;"
+        "3 problems in 3 files (102 files of 7 tenants read). Correct them and run `allot validate` again;"
         " `allot explain KIND.spec.FIELD` explains a field."
     )
 

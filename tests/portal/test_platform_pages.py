@@ -170,7 +170,7 @@ def test_the_overview_has_the_clusters_with_their_add_ons(sample: Sample, area: 
     assert "Oregon Active 2026-11-21 12:29 UTC – cert-manager v1.21.2" in text
     assert "karpenter 1.14.1" in text.partition("Oregon")[2]
     assert "karpenter" not in text.partition("Oregon")[0]
-    assert "snapshot-kinds 78e32cd84e0a," in text
+    assert "snapshot-kinds 78e32cd84e0a" in text
 
 
 def test_a_platform_without_trouble_says_so(sample: Sample, inputs: PlatformInputs) -> None:
