@@ -38,6 +38,7 @@ def escape_unprintable(text: str, limit: int = 120) -> str:
     escaped_text = _UNPRINTABLE.sub(
         lambda match: match.group().encode("unicode_escape").decode("ascii"), text[: limit + 1]
     )
+    escaped_text = escaped_text.replace("##[", "## [")  # in the log of a job, GitHub's runner takes it for a command
     return escaped_text if len(text) <= limit else f"{escaped_text[:limit]}… ({len(text)} characters)"
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from allotment.adapters import processes
-from allotment.adapters.processes import Limit, Patience, ProcessLimitExceeded, communicate_within
+from allotment.adapters.processes import Limit, Patience, ProcessLimitExceeded, ProgramEnds, communicate_within
 from allotment.cli import service
 
 ENDLESS = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
@@ -58,7 +58,7 @@ def test_a_process_ends_with_this_program(wait: str) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(service, "GIT_SECONDS", 0.1)
             signal.raise_signal(signal.SIGTERM)
-        with pytest.raises(ProcessLimitExceeded, match="this program ends"):
+        with pytest.raises(ProgramEnds, match="this program ends"):
             running.result(30)
 
 

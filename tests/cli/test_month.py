@@ -169,6 +169,15 @@ def test_the_problem_of_a_tenant_hides_no_gap_of_its_cluster(
     assert "eu-1: nobody observed the cluster for 12.00 hours in 1 gap" in refused.err
 
 
+def test_a_month_with_many_doubts_is_closed(close: Run, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    doubts = [f"tenant-{number}: nobody observed how long uses of 2.52 EUR lasted" for number in range(5_000)]
+    monkeypatch.setattr(month_closing, "_list_unknowns", lambda *_: doubts)
+    assert close().code == 0
+    message = git(place.remote, "cat-file", "-p", TAG).splitlines()
+    assert f"- {doubts[499]}" in message
+    assert "- and 4501 more" in message
+
+
 def test_a_status_that_nobody_signs_needs_an_option_of_its_own(month: Run, place: Place, key: Path) -> None:
     words = "2026-10", "--signing-key", key, "--accept-unknown"
     refused = month("close", *words)

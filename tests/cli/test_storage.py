@@ -14,6 +14,7 @@ import yaml
 from tests.conftest import Allot, edit
 from tests.support import live
 from tests.support.faults import Request, Server, listed, serving
+from tests.support.published import Place, git
 
 STORAGE = "tenants/studio-kite/storages/outputs.yaml"
 REMOTE = "studio-kite/outputs:/"
@@ -107,6 +108,18 @@ def test_a_file_server_that_does_not_run_is_explained(words: tuple[object, ...],
 
 
 @pytest.mark.process
+def test_a_branch_names_no_host_for_files(published: Place, allot: Allot) -> None:
+    words = ("storage", "cp", "--url", "solo-ada/models:/x", published.root / "x", "--repo", published.root)
+    merged = allot(*words)
+    assert (merged.code, "cluster eu-1 admits only browsers" in merged.err) == (2, True), merged
+    edit(published.root, "clusters/eu-1/cluster.yaml", "  domain: eu-1.gpu.northlight.example", "  domain: evil.test")
+    edit(
+        published.root, "tenants/solo-ada/storages/models.yaml", "  accessor:\n", "  accessor:\n    exposure: Public\n"
+    )
+    git(published.root, "-c", "user.name=Eve", "-c", "user.email=eve@evil.test", "commit", "-qam", "Name another host")
+    assert allot(*words).err == merged.err
+
+
 def test_the_storages_are_completed(sample: Path) -> None:
     from tests.support.shell_completion import completed
 

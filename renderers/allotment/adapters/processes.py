@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from allotment.problems import OperationRefused
+
 POLL_SECONDS = 0.05  # seconds between two checks of the memory
 NOTICE_SECONDS = 5.0  # seconds of silence before the caller is told
 _SILENCE_POLL_SECONDS = 0.2  # seconds between two checks of a silent process
@@ -39,6 +41,10 @@ class ProcessLimitExceeded(Exception):
     """A process exceeded a limit. The message says which limit."""
 
 
+class ProgramEnds(OperationRefused):
+    """This program ends, so a process that had more time was killed."""
+
+
 class _ShutDown:
     """The time at which all processes of this module end, on the monotonic clock, because this program ends."""
 
@@ -48,14 +54,15 @@ class _ShutDown:
 def end_processes_after(seconds: float) -> None:
     """Let `communicate_within` and `run_within` kill their processes after some seconds, in all threads.
 
-    A signal handler may call it. `math.inf` takes it back.
+    A signal handler may call it, also repeatedly. `math.inf` takes it back.
     """
-    _ShutDown.end = time.monotonic() + seconds
+    end = time.monotonic() + seconds
+    _ShutDown.end = end if math.isinf(end) else min(end, _ShutDown.end)
 
 
 def _check_shut_down() -> None:
     if time.monotonic() >= _ShutDown.end:
-        raise ProcessLimitExceeded("this program ends")
+        raise ProgramEnds("this program ends")
 
 
 def memory_megabytes(pid: int) -> float:

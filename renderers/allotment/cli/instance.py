@@ -17,12 +17,11 @@ from allotment.cli.edit_commands.instance_create import create
 from allotment.cli.edit_commands.instance_targets import FindTargets, target_options
 from allotment.cli.lists import instance_list
 from allotment.cli.lists.show import show_instance
-from allotment.cli.options import find_repository, open_source, output_option, repository_option
+from allotment.cli.options import find_repository, open_merged_source, output_option, repository_option
 from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
-    from allotment.adapters.declaration_source import Source
     from allotment.edits.instance_edits import InstanceState
     from allotment.services.access.addresses import InstanceAddresses, PortAddress, SshAddress
 
@@ -146,7 +145,7 @@ def open_instance(
     if wants_ssh and port is not None:
         raise click.UsageError("--ssh and --port exclude each other: omit one of them")
     tenant, name = require_resource_name(what)
-    addresses = find_addresses(_open_merged_source(find_repository(repo)), tenant, name)
+    addresses = find_addresses(open_merged_source(find_repository(repo)), tenant, name)
     if style == "json":
         _print_json(tenant, name, addresses)
     elif wants_ssh:
@@ -162,23 +161,6 @@ def open_instance(
             thread = threading.Thread(target=webbrowser.open, args=(url,), daemon=True)
             thread.start()
             thread.join(5)
-
-
-def _open_merged_source(root: Path) -> Source:
-    """Return the merged declarations, or the folder if it is no clone. Raises OperationRefused if origin doesn't answer."""
-    from allotment.services.reporter.clone import Clone
-
-    clone = Clone(root)
-    try:
-        has_origin = clone.has_origin
-    except OperationRefused:  # the folder is not in a Git repository
-        has_origin = False
-    if not has_origin:
-        return open_source(root, None)
-    declared = clone.fetch_declared_commit()
-    if not declared.branch:
-        raise OperationRefused(f"the hosts come from the merged declarations, and {declared.label} is not merged")
-    return declared.source
 
 
 def _require_ssh(what: str, addresses: InstanceAddresses) -> SshAddress:

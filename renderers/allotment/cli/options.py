@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from allotment.adapters.folder_source import FolderSource, TenantTokens, find_root
-from allotment.problems import quote_value
+from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
     from allotment.adapters.declaration_source import Source
@@ -199,6 +199,39 @@ def open_source(root: Path, commit: str | None) -> Source:
     from allotment.adapters.git.commit_source import CommitSource
 
     return CommitSource(root, commit)
+
+
+def open_merged_source(root: Path) -> Source:
+    """Return the merged declarations, because a branch can name other hosts; the folder if it is no clone.
+
+    Raises OperationRefused if origin doesn't answer, or if nothing is merged.
+    """
+    from allotment.services.reporter.clone import Clone
+
+    clone = Clone(root)
+    try:
+        has_origin = clone.has_origin
+    except OperationRefused:  # the folder is not in a Git repository
+        has_origin = False
+    if not has_origin:
+        return open_source(root, None)
+    declared = clone.fetch_declared_commit()
+    if not declared.branch:
+        raise OperationRefused(f"the hosts come from the merged declarations, and {declared.label} is not merged")
+    return declared.source
+
+
+def open_fetched_source(root: Path) -> Source:
+    """Return the merged declarations as this clone last fetched them from origin; the folder if it has fetched none."""
+    from allotment.adapters.git.commit_source import CommitSource
+    from allotment.adapters.git.repository import Repository
+    from allotment.services.platform_settings import ORIGIN, find_fetched_branch
+
+    repository = Repository(root)
+    try:
+        return CommitSource(root, f"refs/remotes/{ORIGIN}/{find_fetched_branch(root, repository)}", repository)
+    except OperationRefused:  # no clone, or a clone without this branch
+        return open_source(root, None)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from allotment.cli.completers import create_resource_completer
 from allotment.cli.edit_commands import storage_verbs
 from allotment.cli.lists import storage_list
 from allotment.cli.lists.show import show_storage
-from allotment.cli.options import find_repository, is_quiet, open_source, output_option
+from allotment.cli.options import find_repository, is_quiet, open_merged_source, open_source, output_option
 from allotment.cli.pod_access_options import kubeconfig_options, open_kubeconfig
 from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
@@ -108,7 +108,8 @@ def copy(
 
     The storage needs an `accessor`, and its `mode: ReadWrite` to copy files to it. The command connects to its file server with your
     own rights: those of a kubeconfig that permits listing pods and forwarding ports, or your role in the tenant at the URL of the
-    storage, after `allot login`. In a browser, open the URL that `allot status TENANT/NAME` prints.
+    storage, after `allot login`. This URL comes from the merged declarations of `origin`, because a branch can name other hosts;
+    without `origin`, from the folder. In a browser, open the URL that `allot status TENANT/NAME` prints.
 
     Exit status: 0 all files are copied, 2 the command is wrong, or the copy is not complete.
 
@@ -119,17 +120,26 @@ def copy(
       allot storage cp solo-ada/outputs:/ ./outputs
       allot storage cp --url solo-ada/outputs:/2026/a.png .
     """
+    from allotment.adapters.cluster.api import list_contexts
     from allotment.adapters.file_server import TransferError
-    from allotment.services.access.file_access import find_storage, require_writable
+    from allotment.services.access.file_access import ForwardedFiles, find_storage, require_writable
 
     remote, local, is_upload = _parse_paths(source, target)
     if uses_url and (kubeconfig or context):
         raise click.UsageError("--url needs no kubeconfig: omit --kubeconfig and --context, or --url")
-    declarations = open_source(find_repository(repo), None)
+    root, has_kubeconfig = (
+        find_repository(repo),
+        not uses_url and bool(kubeconfig or context or list_contexts(kubeconfig)),
+    )
+    declarations = open_source(root, None) if has_kubeconfig else open_merged_source(root)
     storage = find_storage(declarations, remote.tenant, remote.storage)
     if is_upload:
         require_writable(storage, remote.tenant)
-    access = _open_access(declarations, storage.model, remote.tenant, uses_url, kubeconfig, context)
+    if has_kubeconfig:
+        api = open_kubeconfig(storage.model.spec.cluster, kubeconfig, context)
+        access: FileAccess = ForwardedFiles(api, remote.tenant, storage.model.name)
+    else:
+        access = _open_url(declarations, storage.model, remote.tenant)
     started = time.monotonic()
     progress = None
     try:
@@ -144,23 +154,13 @@ def copy(
         raise click.exceptions.Exit(2)
 
 
-def _open_access(
-    declarations: Source,
-    storage: GPUStorage,
-    tenant: str,
-    uses_url: bool,
-    kubeconfig: Path | None,
-    context: str | None,
-) -> FileAccess:
-    """Return the access that the options choose, or else that with a kubeconfig, or else that with a login."""
-    from allotment.adapters.cluster.api import list_contexts
-    from allotment.services.access.file_access import ForwardedFiles, PublishedFiles
+def _open_url(declarations: Source, storage: GPUStorage, tenant: str) -> FileAccess:
+    """Return the access to the URL of a storage, with a login if the storage needs one."""
+    from allotment.services.access.file_access import PublishedFiles
     from allotment.services.access.tokens import read_token
     from allotment.services.platform_settings import read_cluster
 
     cluster = storage.spec.cluster
-    if not uses_url and (kubeconfig or context or list_contexts(kubeconfig)):
-        return ForwardedFiles(open_kubeconfig(cluster, kubeconfig, context), tenant, storage.name)
     declared = read_cluster(declarations, cluster)
     if declared is None:
         raise OperationRefused(f"clusters/{cluster}/cluster.yaml can't be read: `allot validate` shows its errors")

@@ -252,7 +252,7 @@ def with_lifecycle(data: bytes, lifecycle: str) -> bytes:
     """Return the file of a tenant's project and Applications, with another lifecycle of the tenant."""
     objects = [load_one(text) for text in split(data)]
     for manifest in objects:
-        manifest["metadata"]["labels"][names.LIFECYCLE] = lifecycle
+        manifest["metadata"].setdefault("labels", {})[names.LIFECYCLE] = lifecycle
     return dump(objects)
 
 

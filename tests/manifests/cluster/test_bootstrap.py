@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 import yaml
 from tests.conftest import PROJECT, Allot, edit, golden
+from tests.support.published import Place, git
 
 from allotment.manifests.yaml_text import load
 
@@ -97,8 +98,8 @@ def test_graphs_are_linked_where_a_cluster_names_them(sample: Path, allot: Allot
         assert "application.metadata.labels['allotment.dev/cluster'] == 'eu-1'" in graphs["if"]
 
 
-def test_this_repositorys_own_is_in_its_folder(allot: Allot) -> None:
-    result = allot("bootstrap", "--repo", PROJECT)
+def test_this_repositorys_own_is_in_its_folder(sample: Path, allot: Allot) -> None:
+    result = allot("bootstrap", "--repo", sample)
     golden(PROJECT / "argo/bootstrap.yaml", result.out)
 
 
@@ -110,3 +111,19 @@ def test_a_broken_offer_is_told_and_a_broken_tenant_is_no_matter(sample: Path, a
     assert (result.code, result.out) == (1, "")
     assert "[domain]" in result.err
     assert "l4-quater" not in result.err
+
+
+def test_a_branch_names_no_repository_for_argo_cd(published: Place, allot: Allot) -> None:
+    merged = allot("bootstrap", "--repo", published.root).out
+    edit(
+        published.root,
+        "platform/platform.yaml",
+        "url: https://github.com/northlight-example/gpus",
+        "url: https://evil.test/x/y",
+    )
+    author = ("-c", "user.name=Eve", "-c", "user.email=eve@evil.test")
+    git(published.root, *author, "commit", "-qam", "Name another repository")
+    result = allot("bootstrap", "--repo", published.root)
+    assert (result.code, result.out) == (0, merged)
+    commit = git(published.root, "rev-parse", "--short=12", "origin/main")
+    assert result.err == f"of the merged commit {commit}, as this clone last fetched it\n"

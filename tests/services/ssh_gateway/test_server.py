@@ -223,6 +223,8 @@ def test_a_connection_to_the_cluster_that_breaks_off_ends_its_session_only(ssh: 
                     broken = await connection.run("echo begun")
                     assert (broken.stdout, broken.exit_status) == (b"begun\n", 255)
                     assert b"the connection broke off before the command ended" in broken.stderr
+                    unread = await connection.run("echo begun", input=bytes(8 << 20), check=False)
+                    assert unread.exit_status == 255, "bytes waited to be sent"
                     reader, _ = await connection.open_connection("localhost", page, encoding=None)
                     assert (await reader.read(-1)) == b"page"
                     ssh.cluster.breaks_connections = False

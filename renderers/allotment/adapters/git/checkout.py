@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from allotment.adapters.git.commands import READ_SETTINGS
+from allotment.adapters.git.commands import QUIET_SETTINGS, READ_SETTINGS
 from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused
 
@@ -31,7 +31,9 @@ def advance_branch(repository: Repository, head: str, commit: str, paths: Sequen
         raise OperationRefused(
             f"another Git process writes the index: try again, or remove {lock} if no Git process runs"
         )
-    moved = repository.git.run("update_ref", "--create-reflog", "-m", "allot", "HEAD", commit, head)
+    moved = repository.git.run(
+        "update_ref", "--create-reflog", "-m", "allot", "HEAD", commit, head, settings=QUIET_SETTINGS
+    )
     if moved.exit_code:
         raise OperationRefused(f"the branch has moved: run the command again ({moved.stderr.strip()[-_MAX_OUTPUT:]})")
     updated = repository.git.run("reset", "--quiet", "--", *paths, settings=READ_SETTINGS)

@@ -27,6 +27,7 @@ ENVIRONMENT = {
     # Objects and the parents of commits are read as stored, regardless of replace refs and grafts.
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_GRAFT_FILE": f"{os.devnull}/none",
+    "ALLOT_FORGE_TOKEN": "",  # Git needs no token of the forge's API, and its helpers and hooks get none
 }
 # With these settings, no hook of the repository runs. Git stores the objects of a fetch or an import as one pack, so it
 # stores either all of them or none. If Git stored loose objects and was killed, a stored object could refer to a

@@ -14,8 +14,9 @@ def write_signed_tag(repository: Repository, name: str, commit: str, message: st
 
     Replaces a tag with this name. Raises OperationRefused if Git can't sign.
     """
-    options = ("--sign", "--force", "--message", message, "--end-of-options")
-    ended = repository.git.run("tag", *options, name, commit, settings=(*QUIET_SETTINGS, *repository.signing))
+    options = ("--sign", "--force", "--cleanup=verbatim", "--file=-", "--end-of-options")
+    settings = (*QUIET_SETTINGS, *repository.signing)
+    ended = repository.git.run("tag", *options, name, commit, data=message.encode(), settings=settings)
     if ended.exit_code:
         reason = ended.stderr[-_MAX_OUTPUT:].strip()
         raise OperationRefused(

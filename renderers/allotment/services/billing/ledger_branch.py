@@ -20,6 +20,7 @@ from allotment.problems import OperationRefused
 LEDGER_REF = "refs/heads/ledger"
 _MONTH_PATH = re.compile(r"([0-9]{4}-[0-9]{2})/")
 _TAG = re.compile(r"refs/tags/bill/([0-9]{4}-[0-9]{2})")
+_MAX_DOUBTS = 500  # lines in a message
 _README = b"""# The ledger
 
 `allot month close` writes this branch: a folder for each closed month, with the closing and an invoice for each tenant. Each
@@ -121,7 +122,8 @@ def write_closing(
     )
     message = f"Close {name}: {month.closing.total} {month.closing.currency}\n"
     if doubts:
-        message += "".join(["\nAccepted doubts:\n", *(f"- {doubt}\n" for doubt in doubts)])
+        rest = [f"and {len(doubts) - _MAX_DOUBTS} more"] if len(doubts) > _MAX_DOUBTS else []
+        message += "".join(["\nAccepted doubts:\n", *(f"- {doubt}\n" for doubt in (*doubts[:_MAX_DOUBTS], *rest))])
     changes: dict[str, bytes | str | None] = {f"{name}/{path}": data for path, data in dump_month(month).items()}
     commit = write_commit(repository, [previous, *evidence], changes, CommitMessage(message, author))
     try:

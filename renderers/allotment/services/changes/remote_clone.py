@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from allotment.adapters.file_cache import cache_folder
+from allotment.adapters.git.commands import QUIET_SETTINGS
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused, quote_value
@@ -87,6 +88,6 @@ def _point_head(repository: Repository, remote: Remote) -> None:
     head = remote.fetch("HEAD").get("HEAD")
     if head is None:
         raise OperationRefused(f"{remote.display_url} has no default branch: push a first commit")
-    ended = repository.git.run("update_ref", "--no-deref", "HEAD", head)
+    ended = repository.git.run("update_ref", "--no-deref", "HEAD", head, settings=QUIET_SETTINGS)
     if ended.exit_code and not repository.has_commits():  # another process may move HEAD at the same time
         raise OperationRefused(f"{repository.folder} can't be written: {ended.stderr.strip()[-_MAX_OUTPUT:]}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Generic, Protocol, TypeVar
 
@@ -87,8 +88,9 @@ class MessagePump(Generic[T]):
             return
         self._is_closed = True
         self._pings.cancel()
-        self._loop.remove_reader(self._descriptor)
-        self._loop.remove_writer(self._descriptor)
+        for remove in (self._loop.remove_writer, self._loop.remove_reader):
+            with contextlib.suppress(OSError):  # of a closed socket, the event loop forgets both
+                remove(self._descriptor)
         self._socket.close()
 
     def _read(self) -> None:
