@@ -31,14 +31,14 @@ def escape_unprintable(text: str, limit: int = 120) -> str:
     """Return `text` as a single line, which is safe in a terminal and in a log.
 
     Each character outside of printable ASCII is replaced by an escape, so that a reader can tell look-alike letters
-    apart. If `text` has more than `limit` characters, the result is cut, and ends with `…` and the length of `text`. A
+    apart. `##[` gets a space, because GitHub's runner takes it for a command in the log of a job. If `text` has more than `limit` characters, the result is cut, and ends with `…` and the length of `text`. A
     secret of `hide_in_errors` is hidden before the cut, which could leave a part of it.
     """
     text = hide_secrets(text)
     escaped_text = _UNPRINTABLE.sub(
         lambda match: match.group().encode("unicode_escape").decode("ascii"), text[: limit + 1]
     )
-    escaped_text = escaped_text.replace("##[", "## [")  # in the log of a job, GitHub's runner takes it for a command
+    escaped_text = escaped_text.replace("##[", "## [")
     return escaped_text if len(text) <= limit else f"{escaped_text[:limit]}… ({len(text)} characters)"
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from allotment.adapters import processes
-from allotment.adapters.processes import Limit, Patience, ProcessLimitExceeded, ProgramEnds, communicate_within
+from allotment.adapters.processes import Limit, Patience, ProcessLimitExceeded, ProgramShutdown, communicate_within
 from allotment.cli import service
 
 ENDLESS = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
@@ -37,13 +37,13 @@ def test_the_output_of_a_process_has_a_limit(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
-def shut_down() -> Iterator[None]:
+def reset_shutdown() -> Iterator[None]:
     yield
     processes.end_processes_after(math.inf)
 
 
 @pytest.mark.process
-@pytest.mark.usefixtures("shut_down")
+@pytest.mark.usefixtures("reset_shutdown")
 @pytest.mark.parametrize("wait", ["communicate_within", "run_within"])
 def test_a_process_ends_with_this_program(wait: str) -> None:
     def run() -> object:
@@ -58,7 +58,7 @@ def test_a_process_ends_with_this_program(wait: str) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(service, "GIT_SECONDS", 0.1)
             signal.raise_signal(signal.SIGTERM)
-        with pytest.raises(ProgramEnds, match="this program ends"):
+        with pytest.raises(ProgramShutdown, match="this program ends"):
             running.result(30)
 
 

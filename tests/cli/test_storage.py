@@ -107,7 +107,6 @@ def test_a_file_server_that_does_not_run_is_explained(words: tuple[object, ...],
     assert "the file server does not run" in result.err
 
 
-@pytest.mark.process
 def test_a_branch_names_no_host_for_files(published: Place, allot: Allot) -> None:
     words = ("storage", "cp", "--url", "solo-ada/models:/x", published.root / "x", "--repo", published.root)
     merged = allot(*words)
@@ -120,6 +119,7 @@ def test_a_branch_names_no_host_for_files(published: Place, allot: Allot) -> Non
     assert allot(*words).err == merged.err
 
 
+@pytest.mark.process
 def test_the_storages_are_completed(sample: Path) -> None:
     from tests.support.shell_completion import completed
 

@@ -104,10 +104,16 @@ def test_what_is_left_of_a_storage_that_leaves_in_steps() -> None:
     assert (rollout_stage.progress, rollout_stage.state) == ("failed", "still running")
 
 
-def test_a_change_that_argo_cd_cannot_compare_says_so() -> None:
-    stage = of(CHANGED._replace(blob="newer"), look(*RUNS, live.application(sync="Unknown")))
+@pytest.mark.parametrize(
+    ("tree", "words"),
+    [("0123", "Argo CD can't compare its Application"), ("", "Argo CD hasn't applied it yet")],  # nor compared it ever
+)
+def test_a_change_that_argo_cd_cannot_compare_says_so(tree: str, words: str) -> None:
+    status = look(*RUNS, live.application(sync="Unknown"))
+    applications = [msgspec.structs.replace(application, tree=tree) for application in status.applications]
+    stage = of(CHANGED._replace(blob="newer"), msgspec.structs.replace(status, applications=tuple(applications)))
     assert (stage.progress, stage.state) == ("going", "published")
-    assert stage.message.startswith("Argo CD can't compare its Application with the published version")
+    assert stage.message.startswith(words)
 
 
 def test_what_is_published_again_waits_for_a_status_that_knows() -> None:

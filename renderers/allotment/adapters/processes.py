@@ -41,11 +41,11 @@ class ProcessLimitExceeded(Exception):
     """A process exceeded a limit. The message says which limit."""
 
 
-class ProgramEnds(OperationRefused):
+class ProgramShutdown(OperationRefused):
     """This program ends, so a process that had more time was killed."""
 
 
-class _ShutDown:
+class _Shutdown:
     """The time at which all processes of this module end, on the monotonic clock, because this program ends."""
 
     end = math.inf
@@ -57,12 +57,12 @@ def end_processes_after(seconds: float) -> None:
     A signal handler may call it, also repeatedly. `math.inf` takes it back.
     """
     end = time.monotonic() + seconds
-    _ShutDown.end = end if math.isinf(end) else min(end, _ShutDown.end)
+    _Shutdown.end = end if math.isinf(end) else min(end, _Shutdown.end)
 
 
-def _check_shut_down() -> None:
-    if time.monotonic() >= _ShutDown.end:
-        raise ProgramEnds("this program ends")
+def _check_shutdown() -> None:
+    if time.monotonic() >= _Shutdown.end:
+        raise ProgramShutdown("this program ends")
 
 
 def memory_megabytes(pid: int) -> float:
@@ -97,7 +97,7 @@ def run_within(
     """Run a command without input and output, and return its exit status.
 
     The command writes its errors to the file descriptor `errors`. `check` is called every POLL_SECONDS; an exception
-    that `check` raises ends the command. Raises ProcessLimitExceeded if the command exceeds its limit. Leaves no
+    that `check` raises ends the command. Raises ProgramShutdown, and ProcessLimitExceeded if the command exceeds its limit. Leaves no
     process behind.
     """
     process = subprocess.Popen(  # noqa: S603  # the caller chooses the command
@@ -113,7 +113,7 @@ def run_within(
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(POLL_SECONDS)
-            _check_shut_down()
+            _check_shutdown()
             if time.monotonic() > end:
                 raise ProcessLimitExceeded(f"it took longer than {limit.seconds:g} seconds")
             if memory_megabytes(process.pid) > limit.megabytes:
@@ -130,7 +130,7 @@ def communicate_within(
     """Wait until a process that leads a session has ended, and return its output and its errors.
 
     Calls `on_silence` once, if the process writes nothing for NOTICE_SECONDS.
-    Raises ProcessLimitExceeded if the process is silent for too long, doesn't end in time or writes more than MAX_OUTPUT_BYTES.
+    Raises ProgramShutdown, and ProcessLimitExceeded if the process is silent for too long, doesn't end in time or writes more than MAX_OUTPUT_BYTES.
     Leaves no process behind.
     """
     assert process.stdout is not None
@@ -145,7 +145,7 @@ def communicate_within(
             while selector.get_map():
                 events = selector.select(_SILENCE_POLL_SECONDS)
                 now = time.monotonic()
-                _check_shut_down()
+                _check_shutdown()
                 if now >= end:
                     raise ProcessLimitExceeded(f"it didn't end within {patience.total_seconds:g} seconds")
                 if events:

@@ -121,11 +121,20 @@ class Branch:
     def fault(self) -> str:
         """The change of somebody else to the branch since the last publish, as words after its name; empty if nobody changed it."""
         if self.foreign_commit is not None:
-            return f"has the commit {self.foreign_commit[:12]}, which Allotment didn't write"
+            may_be_ours = not (self._requires_signature or self.forged_commit) and self._follows_publish()
+            unless = ", unless a push was interrupted" if may_be_ours else ""
+            return f"has the commit {self.foreign_commit[:12]}, which Allotment didn't write{unless}"
         if self.published_commit is None or self.tip == self.published_commit:
             return ""
-        where = "is gone" if self.tip is None else "is behind the last publish"
-        return f"{where}: a push was interrupted, or somebody {'deleted' if self.tip is None else 'reset'} the branch"
+        state = "is gone" if self.tip is None else "is behind the last publish"
+        return f"{state}: a push was interrupted, or somebody {'deleted' if self.tip is None else 'reset'} the branch"
+
+    def _follows_publish(self) -> bool:
+        """Return whether the last published commit is the only parent of the tip, as after an interrupted push."""
+        try:
+            return self.tip is not None and self._repository.parents(self.tip) == [self.published_commit]
+        except OperationRefused:
+            return False
 
     def is_interrupted(self, files: Mapping[str, str], message: CommitMessage) -> bool:
         """Return whether the tip is the commit that this publish would create.

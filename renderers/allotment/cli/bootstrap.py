@@ -17,8 +17,8 @@ from allotment.cli.options import find_repository, output_option, repository_opt
 def command(style: str, repo: Path | None) -> None:
     """Write the initial configuration of Argo CD: root Applications, health checks, links, permissions.
 
-    The command reads the merged declarations as this clone last fetched them from `origin`, because a branch can name other
-    repositories for Argo CD. Without such a branch of `origin`, it reads the folder.
+    The command reads the merged declarations of `origin`, because a branch can name other repositories for Argo CD. Without
+    `origin`, it reads the folder.
 
     Apply it at the start, after each upgrade of Allotment, and for each new cluster. Then restart Argo CD's application
     controller if its ConfigMap argocd-cmd-params-cm changed: the controller reads it only when it starts. The text is YAML;
@@ -30,15 +30,15 @@ def command(style: str, repo: Path | None) -> None:
     """
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.cli.formats import CheckedScope, as_text
-    from allotment.cli.options import choose_day, open_fetched_source
+    from allotment.cli.options import choose_day, open_merged_source
     from allotment.manifests.cluster.bootstrap import render
     from allotment.manifests.yaml_text import dump
     from allotment.services.check.repository_check import check_repository
 
     root = find_repository(repo)
-    source = open_fetched_source(root)
+    source = open_merged_source(root)
     if isinstance(source, CommitSource):
-        click.echo(f"of the merged commit {source.commit[:12]}, as this clone last fetched it", err=True)
+        click.echo(f"reads the merged commit {source.commit[:12]} of origin", err=True)
     repository_check = check_repository(source, choose_day(source, None))
     if wrong := repository_check.split_errors_by_owner()[0]:
         click.echo(

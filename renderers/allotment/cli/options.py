@@ -221,19 +221,6 @@ def open_merged_source(root: Path) -> Source:
     return declared.source
 
 
-def open_fetched_source(root: Path) -> Source:
-    """Return the merged declarations as this clone last fetched them from origin; the folder if it has fetched none."""
-    from allotment.adapters.git.commit_source import CommitSource
-    from allotment.adapters.git.repository import Repository
-    from allotment.services.platform_settings import ORIGIN, find_fetched_branch
-
-    repository = Repository(root)
-    try:
-        return CommitSource(root, f"refs/remotes/{ORIGIN}/{find_fetched_branch(root, repository)}", repository)
-    except OperationRefused:  # no clone, or a clone without this branch
-        return open_source(root, None)
-
-
 @contextlib.contextmanager
 def open_source_ahead(root: Path, commit: str | None, *, cached: bool) -> Iterator[Source]:
     """Yield the source of declarations for a check, which uses the cache of earlier checks if `cached` is true.

@@ -139,16 +139,19 @@ def command(
         click.echo(f"status of {cluster}: {words}", err=True)
     if outcome.record_trouble:
         click.echo(f"record in doubt: {escape_unprintable(outcome.record_trouble, 1000)}", err=True)
-    restored = [each for each in outcome.commits if each.restored]
-    for each in restored:
+    faulty = [cluster_commit for cluster_commit in outcome.commits if cluster_commit.branch_fault]
+    for cluster_commit in faulty:
         verb = "to restore" if dry_run else "restored"
-        click.echo(f"{verb}: rendered/{each.cluster}, which {each.restored}. {_PROTECT_ADVICE}", err=True)
+        click.echo(
+            f"{verb}: rendered/{cluster_commit.cluster}, which {cluster_commit.branch_fault}. {_PROTECT_ADVICE}",
+            err=True,
+        )
     is_retained = outcome.release is not None and (
         outcome.release.retained_tenants or outcome.release.retained_clusters
     )
     if outcome.release is not None:
         report_tenant_bugs(outcome.release.traces)
-    if is_retained or restored:
+    if is_retained or faulty:
         raise click.exceptions.Exit(EXIT_WITH_WARNINGS)
 
 

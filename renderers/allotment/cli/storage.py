@@ -24,8 +24,6 @@ from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
 
 if TYPE_CHECKING:
-    from allotment.adapters.declaration_source import Source
-    from allotment.declared.kinds.gpu_storage import GPUStorage
     from allotment.services.access.file_access import FileAccess
     from allotment.services.copy.download import DownloadPlan
     from allotment.services.copy.transfer import Progress
@@ -120,26 +118,12 @@ def copy(
       allot storage cp solo-ada/outputs:/ ./outputs
       allot storage cp --url solo-ada/outputs:/2026/a.png .
     """
-    from allotment.adapters.cluster.api import list_contexts
     from allotment.adapters.file_server import TransferError
-    from allotment.services.access.file_access import ForwardedFiles, find_storage, require_writable
 
     remote, local, is_upload = _parse_paths(source, target)
     if uses_url and (kubeconfig or context):
         raise click.UsageError("--url needs no kubeconfig: omit --kubeconfig and --context, or --url")
-    root, has_kubeconfig = (
-        find_repository(repo),
-        not uses_url and bool(kubeconfig or context or list_contexts(kubeconfig)),
-    )
-    declarations = open_source(root, None) if has_kubeconfig else open_merged_source(root)
-    storage = find_storage(declarations, remote.tenant, remote.storage)
-    if is_upload:
-        require_writable(storage, remote.tenant)
-    if has_kubeconfig:
-        api = open_kubeconfig(storage.model.spec.cluster, kubeconfig, context)
-        access: FileAccess = ForwardedFiles(api, remote.tenant, storage.model.name)
-    else:
-        access = _open_url(declarations, storage.model, remote.tenant)
+    access = _open_access(find_repository(repo), remote, uses_url, kubeconfig, context, is_upload=is_upload)
     started = time.monotonic()
     progress = None
     try:
@@ -154,17 +138,27 @@ def copy(
         raise click.exceptions.Exit(2)
 
 
-def _open_url(declarations: Source, storage: GPUStorage, tenant: str) -> FileAccess:
-    """Return the access to the URL of a storage, with a login if the storage needs one."""
-    from allotment.services.access.file_access import PublishedFiles
+def _open_access(
+    root: Path, remote: RemotePath, uses_url: bool, kubeconfig: Path | None, context: str | None, *, is_upload: bool
+) -> FileAccess:
+    """Return the access that the options choose, or else that with a kubeconfig, or else that with a login."""
+    from allotment.adapters.cluster.api import list_contexts
+    from allotment.services.access.file_access import ForwardedFiles, PublishedFiles, find_storage, require_writable
     from allotment.services.access.tokens import read_token
     from allotment.services.platform_settings import read_cluster
 
-    cluster = storage.spec.cluster
-    declared = read_cluster(declarations, cluster)
+    is_forwarded = not uses_url and bool(kubeconfig or context or list_contexts(kubeconfig))
+    source = open_source(root, None) if is_forwarded else open_merged_source(root)
+    storage = find_storage(source, remote.tenant, remote.storage)
+    if is_upload:
+        require_writable(storage, remote.tenant)
+    cluster = storage.model.spec.cluster
+    if is_forwarded:
+        return ForwardedFiles(open_kubeconfig(cluster, kubeconfig, context), remote.tenant, storage.model.name)
+    declared = read_cluster(source, cluster)
     if declared is None:
         raise OperationRefused(f"clusters/{cluster}/cluster.yaml can't be read: `allot validate` shows its errors")
-    return PublishedFiles(declared, tenant, storage, read_token)
+    return PublishedFiles(declared, remote.tenant, storage.model, read_token)
 
 
 def _plan_upload(access: FileAccess, local: Path, remote: RemotePath) -> UploadPlan:

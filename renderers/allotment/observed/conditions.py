@@ -10,7 +10,7 @@ from allotment.observed.objects import Application
 from allotment.observed.status import Condition, parse_time
 
 COMPARISON_FAILED_TEXT = "Argo CD can't compare its Application with the published version, and applies no change of it"
-_UNKNOWN_SYNC = "Unknown"  # the sync status of an Application after a comparison error
+UNKNOWN_SYNC = "Unknown"  # the sync status of an Application after a comparison error
 
 
 class ConditionValue(NamedTuple):
@@ -70,7 +70,7 @@ def derive_synced_condition(application: Application | None, kind: str, name: st
     """
     if application is None:
         return ConditionValue("Unknown", word.NOT_OBSERVED, "Argo CD has no status for it")
-    if application.sync == _UNKNOWN_SYNC:  # what it says of each object is that of the last comparison
+    if application.sync == UNKNOWN_SYNC:  # what it says of each object is that of the last comparison
         return ConditionValue("Unknown", word.COMPARISON_FAILED, COMPARISON_FAILED_TEXT)
     if (kind, name) in application.failed or (application.phase in ("Failed", "Error") and not live):
         return ConditionValue("False", word.SYNC_FAILED, "Argo CD couldn't apply it: its dashboard shows the error")

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from allotment import conditions as word
 from allotment.declared.tenant_resources import RESOURCE_KINDS
 from allotment.observed import orphans
-from allotment.observed.conditions import COMPARISON_FAILED_TEXT
+from allotment.observed.conditions import COMPARISON_FAILED_TEXT, UNKNOWN_SYNC
 from allotment.observed.deletion_point import DATA_LOST_TEXT, describe_data_deadline, find_marked_since
 from allotment.observed.retention import WAYS_OUT, RetainedTenant
 from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus
@@ -88,6 +88,7 @@ _REMEDIES = {
     word.CREATION_REFUSED: "report this to the platform team",
     word.ADMISSION_FAILED: "report this to the platform team",
     word.SYNC_FAILED: "report this to the platform team",
+    word.COMPARISON_FAILED: "report this to the platform team: `argocd app get` shows the error",
     word.ROUTE_REFUSED: "report this to the platform team",
     word.VOLUME_LOST: "report this to the platform team",
     word.PREPARATION_FAILED: "read its log in Argo CD; correct the source, or try again with `allot recover`",
@@ -218,10 +219,10 @@ def _not_applied_stage(
             "going", "published", f"the state of {resource.cluster} is unknown: {silent[resource.cluster]}"
         )
     for application in status.applications if status is not None else ():
+        if application.name == part and application.sync == UNKNOWN_SYNC and application.tree:
+            return RolloutStage("going", "published", COMPARISON_FAILED_TEXT, remedy=_REMEDIES[word.COMPARISON_FAILED])
         if application.name == part and application.health == "Degraded" and application.sync != "Synced":
             return RolloutStage("failed", "published", "Argo CD can't apply it", remedy=_REMEDIES[word.SYNC_FAILED])
-        if application.name == part and application.sync == "Unknown":
-            return RolloutStage("going", "published", COMPARISON_FAILED_TEXT, remedy=_REMEDIES[word.SYNC_FAILED])
     return RolloutStage("going", "published", "Argo CD hasn't applied it yet")
 
 

@@ -48,9 +48,11 @@ def list_owned_patterns(
             by_role = any(approver.tenant_role for approver in rule.approvers)
             people = members(tenant) if tenant else None
             owners = _owner_names(spec, rule.approvers, people) or platform
-            if by_role and tenant and is_retired(tenant):
+            retired = bool(tenant) and is_retired(tenant)
+            if retired:
                 owners = tuple(dict.fromkeys((*owners, *platform)))
-            lines[pattern if by_role else rule.path] = OwnedPattern(pattern if by_role else rule.path, owners)
+            owned = pattern if by_role or retired else rule.path
+            lines[owned] = OwnedPattern(owned, owners)
     if any(matches(rule.path, OWNERSHIP) for rule in spec.paths):
         lines[OWNERSHIP] = OwnedPattern(OWNERSHIP, platform)
     ordered = sorted(lines.values(), key=lambda line: (_specificity(line.pattern), line.pattern))

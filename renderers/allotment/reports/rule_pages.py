@@ -22,7 +22,8 @@ FILE_RULES = {
     "branch": "A branch name must be valid in Git, and must not begin with rendered/, status/ or recover/, which the program writes.",
     "checksum": "A checksum has 64 hexadecimal digits, as printed by sha256sum.",
     "scope": "A scope that a login requests has visible ASCII characters without quotes and backslashes (RFC 6749).",
-    "cidr": "A network is written as its first address and a prefix, such as 203.0.113.0/24.",
+    "cidr": "A network is written as its first address and a prefix, such as 203.0.113.0/24. A range in `allowedCIDRs` has a prefix"
+    " of at least 8 bits, and of at least 16 for IPv6.",
     "cluster": "A tenant is published only if all clusters in which it declares resources are valid. While a cluster's declarations"
     " have an error, the cluster and its tenants keep their last published manifests.",
     "date": 'A date is quoted, such as "2026-01-31". It begins at midnight in the platform\'s billing time zone.',

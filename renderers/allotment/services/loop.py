@@ -19,6 +19,7 @@ from allotment.adapters.git.clone import Clone, CloneDamage
 from allotment.adapters.git.commands import GitFailed
 from allotment.adapters.git.remote import RemoteUnavailable
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.processes import ProgramShutdown
 from allotment.problems import AllotmentError
 from allotment.services.log import Log
 
@@ -149,7 +150,7 @@ class Loop(ABC):
         return not self.is_backing_off()
 
     def run(self) -> None:
-        """Run turns until `stop` is called. A turn that has begun is finished."""
+        """Run turns until `stop` is called. A turn that has begun is finished, or ends with Git after a shutdown."""
         while not self.stop_event.is_set():
             self._wake_event.clear()
             self.heartbeat()
@@ -169,6 +170,8 @@ class Loop(ABC):
             return
         try:
             failure = self.run_once()
+        except ProgramShutdown:
+            return
         except Exception as error:  # a bug in one turn must not end the loop
             failure = self.classify_error(error)
         failure = self._check_clone(failure)

@@ -246,7 +246,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from allotment.adapters import processes
 from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository

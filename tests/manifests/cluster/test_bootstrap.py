@@ -126,4 +126,4 @@ def test_a_branch_names_no_repository_for_argo_cd(published: Place, allot: Allot
     result = allot("bootstrap", "--repo", published.root)
     assert (result.code, result.out) == (0, merged)
     commit = git(published.root, "rev-parse", "--short=12", "origin/main")
-    assert result.err == f"of the merged commit {commit}, as this clone last fetched it\n"
+    assert result.err == f"reads the merged commit {commit} of origin\n"

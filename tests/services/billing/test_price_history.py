@@ -111,17 +111,3 @@ def test_a_new_offer_and_an_earlier_file_read_no_other_merges(folder: Path, monk
     assert days == ["2026-09-01", "2026-09-10", "2026-09-19", "2026-10-10"]
     assert terms[-1].reservations["eu-1", "l4-half-film"] == Decimal("0.5")
     assert find_late_changes(terms, OCTOBER) == []
-
-
-def test_a_merge_of_main_with_an_old_date_is_not_before_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The author of a pull request made it, and the forge moved main forwards to it without a merge of its own."""
-    git(folder, "checkout", "-q", "-b", "change")
-    (folder / "README").write_text("Mine", encoding="utf-8")
-    commit(folder, "2026-08-02", monkeypatch)
-    git(folder, "checkout", "-q", "main")
-    edit(folder, SPEC, 'perHour: "0.21"', 'perHour: "9.99"')
-    commit(folder, "2026-10-20", monkeypatch)
-    git(folder, "checkout", "-q", "change")
-    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-08-03T10:00:00Z")
-    git(folder, "merge", "-q", "--no-edit", "main")
-    assert late_changes(folder) == [("l4-quarter", "0.21", "9.99")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import NamedTuple
 
 from allotment.adapters.git.commands import READ_SETTINGS
@@ -95,21 +96,12 @@ def list_first_parents(
 def list_first_parent_times(repository: Repository, commit: str) -> dict[str, int]:
     """Return the time of each commit on the line of first parents, in seconds since 1970, the oldest commit first.
 
-    A commit can have a date before that of its ancestors, or none. Its time is not before that of an ancestor, on any line: the
-    author of a pull request can merge the main branch with an old date, and a fast-forward then makes this the main branch.
+    A commit can have a date before that of its parent, or none. Its time is not before that of its parent.
     """
-    options = ("--topo-order", "--reverse", "--parents", "--timestamp")
-    text = repository.git.run_text("rev-list", *options, commit, settings=READ_SETTINGS)
-    times, first_parents, name = dict[str, int](), dict[str, str](), ""
-    for line in text.splitlines():  # the tip is the last
-        date, name, *parents = line.split()
-        times[name] = max(_parse_time(date), *(times.get(parent, 0) for parent in parents), 0)
-        first_parents[name] = parents[0] if parents else ""
-    line_times = dict[str, int]()
-    while name in times:
-        line_times[name] = times[name]
-        name = first_parents[name]
-    return dict(reversed(line_times.items()))
+    text = repository.git.run_text("rev-list", "--first-parent", "--timestamp", commit, settings=READ_SETTINGS)
+    pairs = [line.split() for line in reversed(text.splitlines())]
+    times = accumulate((_parse_time(time) for time, _ in pairs), max)
+    return dict(zip((name for _, name in pairs), times, strict=True))
 
 
 def is_on_first_parents(repository: Repository, commit: str, descendant: str) -> bool:

@@ -25,7 +25,7 @@ from allotment.problems import OperationRefused, escape_unprintable, hide_in_err
 _LOG = logging.getLogger(__name__)  # without a handler, Python prints warnings to standard error
 
 # If Git's output contains one of _LOCK_FAILURE_TEXTS, a ref is only locked. Otherwise, if it contains one of
-# _OVERTAKEN_TEXTS, another push has moved a ref. Any other refusal is permanent.
+# _OVERTAKEN_TEXTS, another push has moved a ref. Any other answer with _REJECTED_TEXT is permanent.
 _OVERTAKEN_TEXTS = (
     "fetch first",
     "non-fast-forward",
@@ -51,6 +51,8 @@ _FORBIDDEN_TEXTS = (
 _REJECTED_TEXT = (
     "[remote rejected]"  # after the name of a ref, for example because a hook of the server declined the push
 )
+# A forge also gives these answers about a private repository, if the token has expired or has no access.
+_NOT_FOUND_TEXTS = ("Repository not found", "could not be found")
 _LOCK_FAILURE_TEXTS = ("Unable to create", "exists; cannot create")
 # The seconds to wait before each retry of a push that failed because of a lock. A running push holds a lock for less
 # than a second. A lock that is still there after all pauses is therefore a leftover of a killed process.
@@ -226,7 +228,7 @@ class Remote:
 
     def _access_error(self, words: str) -> OperationRefused:
         """Return the error of a request that failed with a message of Git."""
-        if any(reason in words for reason in _FORBIDDEN_TEXTS):
+        if any(reason in words for reason in (*_FORBIDDEN_TEXTS, *_NOT_FOUND_TEXTS)):
             return AccessDenied(f"{quote_value(str(self))} denies access: {self._redact(words)}")
         return RemoteUnavailable(f"{quote_value(str(self))} doesn't answer: {self._redact(words)}")
 

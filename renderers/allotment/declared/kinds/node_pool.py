@@ -83,8 +83,8 @@ class SelectorTerm(StrictModel):
 
     @model_validator(mode="after")
     def _check_fields(self) -> Self:
-        if not self.model_dump(exclude_none=True):
-            names = ", ".join(str(field.alias) for field in type(self).model_fields.values())
+        if not self.model_dump(exclude_none=True, exclude={"owner"}):  # an owner alone is not enough
+            names = ", ".join(str(field.alias) for name, field in type(self).model_fields.items() if name != "owner")
             raise PydanticCustomError("one-of", "selects nothing: give at least one of {names}", {"names": names})
         return self
 

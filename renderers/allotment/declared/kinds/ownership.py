@@ -98,8 +98,8 @@ class Ownership(Declaration):
     If several patterns match a path, only the most specific pattern applies. The team `platform` approves paths that no
     pattern matches. The forge identifies the author, the accounts that pushed to the pull request, and the accounts
     that approved its newest commit. A login can pass to another person. A login with the user ID at the forge, such as
-    `ada-k#4711`, always means the same person. Only the platform team approves changes to this file, and the
-    approvers of its fields.
+    `ada-k#4711`, always means the same person. The platform team approves changes to this file. A change to a
+    field in `spec.fields` also needs the approvers of the field.
     """
 
     kind: Literal["Ownership"]

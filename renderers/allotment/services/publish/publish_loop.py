@@ -160,8 +160,8 @@ class PublishLoop(Loop):
                 self.log.warning(
                     "foreign commit replaced", cluster=cluster_commit.cluster, commit=cluster_commit.foreign_commit
                 )
-            elif cluster_commit.restored:
-                self.log.warning("branch restored", cluster=cluster_commit.cluster, fault=cluster_commit.restored)
+            elif cluster_commit.branch_fault:
+                self.log.warning("branch restored", cluster=cluster_commit.cluster, fault=cluster_commit.branch_fault)
         log_calls: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             *(
                 (

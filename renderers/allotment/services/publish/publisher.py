@@ -76,14 +76,14 @@ class ClusterCommit(NamedTuple):
     """The commit to a cluster's branch, or the commit that a dry run would create (`commit` is then empty).
 
     `changes` maps each path, except folder markers, to A, M or D. `foreign_commit` is the commit of another author that
-    this commit replaces, if any. `restored` is the fault of the branch that this commit corrects, as `Branch.fault`.
+    this commit replaces, if any. `branch_fault` is the fault of the branch that this commit corrects, as `Branch.fault`.
     """
 
     cluster: str
     commit: str
     changes: dict[str, str]
     foreign_commit: str | None
-    restored: str = ""
+    branch_fault: str = ""
 
     def count_files(self, letter: str) -> int:
         """Return how many files were added (A), changed (M) or removed (D)."""

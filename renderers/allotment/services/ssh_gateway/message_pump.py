@@ -108,8 +108,11 @@ class MessagePump(Generic[T]):
         except (ApiError, ApiUnavailable) as problem:
             error = problem
         except Exception:
-            self.close()
-            self._receiver.connection_ended(ApiUnavailable("the gateway failed to read it"))
+            if not self._is_closed:
+                self.close()
+                self._receiver.connection_ended(
+                    ApiUnavailable("the gateway failed to read a message of the API server")
+                )
             raise  # the event loop logs it
         self._receiver.after_delivery()
         if self._is_closed:
