@@ -51,6 +51,17 @@ def test_it_is_pushed_where_that_is_asked_for(published: Place, allot: Allot) ->
     assert "already has a branch recover/studio-kite/model-cache-2" in second_result.err
 
 
+def test_a_push_takes_no_commit_of_a_stranger_along(published: Place, allot: Allot) -> None:
+    seen(published)
+    (published.root / "evil").write_text("x\n")
+    git(published.root, "add", "-A")
+    git(published.root, "-c", "user.name=Eve", "-c", "user.email=eve@evil.test", "commit", "-qm", "A workflow")
+    refused = recover(published, allot, "--push", "origin")
+    assert (refused.code, "is not merged, and a push of the new branch would also push" in refused.err) == (2, True)
+    assert f"refs/heads/{BRANCH}" not in published.refs()
+    assert recover(published, allot, "--push", "origin", "--commit", "origin/main").code == 0
+
+
 @pytest.mark.parametrize(
     ("state", "more", "words"),
     [

@@ -202,19 +202,24 @@ def open_source(root: Path, commit: str | None) -> Source:
 
 
 def open_merged_source(root: Path) -> Source:
-    """Return the merged declarations, because a branch can name other hosts; the folder if it is no clone.
+    """Return the merged declarations, because a branch can name other hosts; the folder if it has no remote.
 
-    Raises OperationRefused if origin doesn't answer, or if nothing is merged.
+    Raises OperationRefused if no remote is named origin, if origin doesn't answer, or if nothing is merged.
     """
     from allotment.services.reporter.clone import Clone
 
     clone = Clone(root)
     try:
-        has_origin = clone.has_origin
+        remotes = clone.repository.git.remotes
     except OperationRefused:  # the folder is not in a Git repository
-        has_origin = False
-    if not has_origin:
+        remotes = []
+    if not remotes:
         return open_source(root, None)
+    if not clone.has_origin:
+        raise OperationRefused(
+            "the hosts come from the merged declarations of the remote origin, and this clone has none of this name:"
+            f" `git remote rename {remotes[0]} origin`"
+        )
     declared = clone.fetch_declared_commit()
     if not declared.branch:
         raise OperationRefused(f"the hosts come from the merged declarations, and {declared.label} is not merged")

@@ -185,14 +185,16 @@ def _fetch_tip(root: Path, source: CommitSource) -> str | None:
 
 
 def _unmerged_reason(source: CommitSource, branch: DeclaredBranch) -> str:
-    """Return the reason why a commit can't be published; empty if origin's branch of declarations contains it.
+    """Return the reason why a commit can't be published; empty if it was a state of origin's branch of declarations.
 
     If origin has no such branch or the clone is shallow, the commit is not checked here, and the result is empty: the
     publisher refuses both, except for a first publish. Publishing an unmerged commit would block the next publish, because
     the next merged commit does not contain the unmerged commit.
     """
+    from allotment.adapters.git.history import is_on_first_parents
+
     repository, tip = source.repository, branch.tip
-    if tip is not None and not repository.is_shallow() and not repository.is_ancestor(source.commit, tip):
+    if tip is not None and not repository.is_shallow() and not is_on_first_parents(repository, source.commit, tip):
         return (
             f"{source.commit[:12]} isn't in the branch {branch.name} of origin. Publishing it would block later merges to this"
             " branch: merge it first, or name another repository with --to"

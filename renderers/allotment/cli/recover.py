@@ -38,7 +38,7 @@ def command(
 
     The command creates a branch recover/TENANT/STORAGE-ATTEMPT with one commit that raises spec.prepare.attempt. Open a pull
     request with it. The command changes no file in the folder. It refuses if the status branches do not report that the
-    last attempt failed.
+    last attempt failed. With --push, the parent of the commit must be merged, because the new branch has the commits before it.
 
     \b
     Examples:
@@ -47,7 +47,7 @@ def command(
       allot storage recover solo-ada/models --reason 'The mirror is back'
     """
     from allotment.adapters.git.remote import Remote
-    from allotment.services.recovery import create_recovery_commit, push_recovery
+    from allotment.services.recovery import create_recovery_commit, push_recovery, require_merged
     from allotment.services.reporter.status_reader import read_reported_status
 
     if not reason.strip() or len(reason) > 2000:
@@ -59,17 +59,22 @@ def command(
         raise OperationRefused(
             f"{escape_unprintable(what)} is not in the format TENANT/STORAGE: name a storage such as solo-ada/models"
         )
+    if push:
+        require_merged(root, ref)
     recovery = create_recovery_commit(
         root, ref, what, reason, read_reported_status(here, remote, clusters, [tenant]), force=force
     )
-    push_recovery(Remote(here, push or str(root)), recovery)
+    target = Remote(here, push or str(root))
+    push_recovery(target, recovery)
     branch = recovery.branch.removeprefix("refs/heads/")
     if style == "json":
         from allotment.reports import outputs
         from allotment.reports.outputs.recover import RecoverOutput
 
         facts = recovery._asdict() | {"branch": branch}
-        click.echo(outputs.as_json(RecoverOutput(storage=what, pushed=push, **facts)), nl=False)
+        click.echo(
+            outputs.as_json(RecoverOutput(storage=what, pushed=str(target) if push else None, **facts)), nl=False
+        )
         return
     click.echo(f"{branch}: {recovery.commit[:12]} raises {what} to attempt {recovery.attempt}. {recovery.because}.")
     if recovery.overwrites:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from allotment import conditions as word
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.commits import CommitMessage, write_commit
+from allotment.adapters.git.history import is_on_first_parents
 from allotment.adapters.git.remote import Remote
 from allotment.declared.edit_attempt import with_attempt
 from allotment.declared.inventory import DeclarationFile
@@ -23,6 +24,7 @@ from allotment.observed.status import Preparation as Attempt
 from allotment.observed.status import Storage
 from allotment.preparation.job_names import input_hash
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
+from allotment.services.reporter.clone import Clone
 from allotment.services.reporter.status_reader import ReportedStatus
 
 MAX_ATTEMPTS = 9999
@@ -75,6 +77,19 @@ def create_recovery_commit(
     failed = last is not None and last.state == word.FAILED and last.reason != word.SUPERSEDED
     overwrites = "" if failed else f"the data on its volume of {format_size(spec.size)} may be overwritten"
     return Recovery(commit, f"refs/heads/recover/{tenant}/{name}-{attempt}", attempt, because, overwrites)
+
+
+def require_merged(root: Path, ref: str) -> None:
+    """Raise OperationRefused if a commit was no state of origin's branch of declarations. Without origin, nothing is merged."""
+    clone = Clone(root)
+    if not clone.has_origin:
+        return
+    declared, commit = clone.fetch_declared_commit(), clone.repository.resolve_named_commit(ref)
+    if not declared.branch or not is_on_first_parents(clone.repository, commit, declared.source.commit):
+        raise OperationRefused(
+            f"{commit[:12]} is not merged, and a push of the new branch would also push the commits before it: name a merged"
+            f" commit with --commit, such as origin/{declared.branch or 'main'}"
+        )
 
 
 def push_recovery(remote: Remote, recovery: Recovery) -> None:

@@ -127,3 +127,6 @@ def test_a_branch_names_no_repository_for_argo_cd(published: Place, allot: Allot
     assert (result.code, result.out) == (0, merged)
     commit = git(published.root, "rev-parse", "--short=12", "origin/main")
     assert result.err == f"reads the merged commit {commit} of origin\n"
+    git(published.root, "remote", "rename", "origin", "upstream")
+    refused = allot("bootstrap", "--repo", published.root)
+    assert (refused.code, "`git remote rename upstream origin`" in refused.err) == (2, True)

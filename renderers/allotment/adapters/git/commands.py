@@ -183,6 +183,11 @@ class GitCommands:
         """The folder of Git's objects."""
         return self.common_folder / "objects"
 
+    @property
+    def remotes(self) -> list[str]:
+        """The names of the remotes."""
+        return [git_remote.name for git_remote in self._repo().remotes]
+
     def url_of(self, remote: str) -> str | None:
         """Return the URL of a named remote; None if there is none."""
         return next((git_remote.url for git_remote in self._repo().remotes if git_remote.name == remote), None)
