@@ -71,7 +71,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(ScenarioRun(config), "scenario-run")
+    run = ScenarioRun(config)
+    config.pluginmanager.register(run, "scenario-run")
+    if config.getoption("scenarios") == "drawn":
+        _ = run.draw  # before a pass is recorded, so that the last lines name the same draw as the workers
 
 
 class ScenarioRun:
