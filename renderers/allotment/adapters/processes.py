@@ -16,7 +16,7 @@ from typing import NamedTuple
 from allotment.problems import OperationRefused
 
 POLL_SECONDS = 0.05  # seconds between two checks of the memory
-NOTICE_SECONDS = 5.0  # seconds of silence before the caller is told
+NOTICE_SECONDS = 5.0  # seconds of silence before a notice
 _SILENCE_POLL_SECONDS = 0.2  # seconds between two checks of a silent process
 _CHUNK_BYTES = 1 << 16  # bytes per read
 MAX_OUTPUT_BYTES = 256 << 20  # a million refs of a remote are some 60 MB

@@ -117,7 +117,7 @@ class Branch:
             return False
         return self._repository.is_ancestor(self.tip, self.published_commit)
 
-    @property
+    @cached_property
     def fault(self) -> str:
         """The change of somebody else to the branch since the last publish, as words after its name; empty if nobody changed it."""
         if self.foreign_commit is not None:

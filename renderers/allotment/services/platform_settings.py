@@ -19,7 +19,8 @@ from allotment.adapters.git.repository import Repository
 from allotment.declared.documents import read
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.platform import Platform
-from allotment.declared.layout import PLATFORM, Scope
+from allotment.declared.kinds.tenant import Tenant
+from allotment.declared.layout import PLATFORM, Scope, path_of
 from allotment.declared.reading import read_folder
 from allotment.declared.values import BranchName
 from allotment.problems import OperationRefused
@@ -119,6 +120,17 @@ def read_cluster(source: Source, name: str) -> Cluster | None:
     except (KeyError, OSError):
         return None
     return declared.model if declared else None
+
+
+def read_lifecycle(source: Source, tenant: str) -> str:
+    """Return the lifecycle that a source declares for a tenant; empty if its file can't be read."""
+    scope = Scope("tenant", tenant)
+    path = path_of(Tenant.__name__, scope, tenant)
+    try:
+        declared = read_folder(scope, [(path, source.read(path))])[0].get_singleton(Tenant)
+    except (KeyError, OSError):
+        return ""
+    return declared.model.spec.lifecycle if declared is not None else ""
 
 
 def read_consoles(source: Source) -> Consoles:

@@ -112,7 +112,7 @@ class RemoteLocked(RemoteUnavailable):
 
 
 class AccessDenied(OperationRefused):
-    """The remote refuses the login, or the user may not do what the request asks for."""
+    """The remote refuses the login, or the user lacks the right to the request."""
 
 
 class PushForbidden(AccessDenied):

@@ -77,7 +77,7 @@ def read_merged_terms(source: CommitSource, zone: datetime.tzinfo, start: int) -
 
 
 def _list_missing_files(before: Sequence[MergedTerms], newest: MergedTerms) -> Iterator[str]:
-    """Yield the files of what the newest terms need and the terms before a time, the latest first, don't have."""
+    """Yield the files of each offer, stock and setting that the terms before a time, the latest first, lack."""
     if all(each.billing is None for each in before):
         yield path_of(Platform.__name__, PLATFORM, PLATFORM.kind)
     for kind, offer in newest.prices.keys - {key for each in before for key in each.prices.keys}:

@@ -17,7 +17,6 @@ from allotment.services.portal.site_builder import SiteBuilder
 
 STALLED_SECONDS = 1_800  # a first build of many tenants takes minutes
 UpdateReaders = Callable[[AccessList | None], None]
-PORTAL_REASONS = FAILURE_REASONS
 
 
 class PortalLoop(Loop):
@@ -40,7 +39,7 @@ class PortalLoop(Loop):
         self._create_builder, self._url, self._metrics, self._gate = create_builder, url, metrics, gate
         self._builder: SiteBuilder | None = None
         self._logged_traces: Mapping[str, str] = {}
-        metrics.initialize_reasons(PORTAL_REASONS)
+        metrics.initialize_reasons(FAILURE_REASONS)
 
     @property
     def display_url(self) -> str:

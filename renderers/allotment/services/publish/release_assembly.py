@@ -9,15 +9,14 @@ from typing import NamedTuple
 from allotment.adapters.declaration_source import Source, path_problem
 from allotment.capacity.units import UnitClaim
 from allotment.declared.kinds.platform import Platform
-from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import Scope, folder_of
-from allotment.declared.reading import read_folder
 from allotment.lifecycle.volume_transitions import StorageUsers
 from allotment.problems import Problem
 from allotment.rules import stock
 from allotment.services.check.repository_check import RepositoryCheck
 from allotment.services.check.tenant_error import build_rejection
-from allotment.services.check.workers import locate_findings, read_scope
+from allotment.services.check.workers import locate_findings
+from allotment.services.platform_settings import read_lifecycle
 from allotment.services.publish.instance_retention import limit_retention
 from allotment.services.publish.node_replacement import NodeReplacementGuard
 from allotment.services.publish.observed_state import ObservedState
@@ -244,11 +243,5 @@ def _create_transition_context(tenant: str, inputs: ReleaseInputs) -> Transition
         platform.model.spec.deletion.after,
         find_users,
         lambda cluster, storage: inputs.preparations.find_last_job_uid(cluster, tenant, storage),
-        partial(_read_lifecycle, inputs.source, tenant),
+        partial(read_lifecycle, inputs.source, tenant),
     )
-
-
-def _read_lifecycle(source: Source, tenant: str) -> str:
-    scope = Scope("tenant", tenant)
-    declared = read_folder(scope, read_scope(source, scope).files)[0].get_singleton(Tenant)
-    return declared.model.spec.lifecycle if declared is not None else ""

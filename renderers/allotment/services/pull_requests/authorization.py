@@ -17,13 +17,13 @@ from allotment.declared.approvers import ChangeAuthority
 from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import Ownership
-from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import ROOTS, DeclarationPath, Scope, parse_path
 from allotment.declared.people import Account
 from allotment.declared.reading import read_folder
 from allotment.problems import Problem
 from allotment.rules.ownership import RULE, FileChange, Review, check_authorization
 from allotment.services.check.workers import locate_findings
+from allotment.services.platform_settings import read_lifecycle
 
 OWNERSHIP_PATH = "platform/ownership.yaml"
 
@@ -56,12 +56,7 @@ def read_members(source: Source, tenant: str) -> Members | None:
 
 def is_retired(source: Source, tenant: str) -> bool:
     """Return whether a source declares a tenant as retired."""
-    path = f"tenants/{tenant}/tenant.yaml"
-    try:
-        declared = read_folder(Scope("tenant", tenant), [(path, source.read(path))])[0].get_singleton(Tenant)
-    except (KeyError, OSError):
-        return False
-    return declared is not None and declared.model.spec.lifecycle == "Retired"
+    return read_lifecycle(source, tenant) == "Retired"
 
 
 def find_unauthorized_changes(
