@@ -6,6 +6,7 @@ import base64
 import hashlib
 import socket
 import struct
+import threading
 from typing import Any
 
 from websocket import ABNF, WebSocketConnectionClosedException
@@ -31,6 +32,7 @@ class ServerSocket:
         request.end_headers()
         self._file: Any = request.wfile
         self._connection = request.connection
+        self._lock = threading.Lock()  # two threads write at once what two pipes hold
 
         def read(size: int) -> bytes:
             # The frame buffer asks for ever where a read returns nothing.
@@ -52,8 +54,9 @@ class ServerSocket:
     def send(self, data: bytes, opcode: int = ABNF.OPCODE_BINARY) -> None:
         """Send a message."""
         length = struct.pack("!B", len(data)) if len(data) < 126 else struct.pack("!BH", 126, len(data))
-        self._file.write(bytes([0x80 | opcode]) + length + data)
-        self._file.flush()
+        with self._lock:
+            self._file.write(bytes([0x80 | opcode]) + length + data)
+            self._file.flush()
 
     def write(self, data: bytes) -> None:
         """Send bytes that need not be a message."""

@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -58,6 +59,7 @@ class LocalCluster:
             command,
             cwd=self.folder,
             env=environment,
+            bufsize=0,  # a buffer would be written once more, to a command that has ended
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -66,7 +68,7 @@ class LocalCluster:
             threading.Thread(target=self._feed, args=(connection, process), daemon=True).start()
             error = threading.Thread(target=_pass_on, args=(connection, b"\x02", process.stderr))
             error.start()
-            for data in iter(lambda: output.read1(32 << 10), b""):
+            for data in iter(lambda: output.read(32 << 10), b""):
                 connection.send(b"\x01" + data)
                 self.sent_bytes += len(data)
             error.join()
@@ -80,12 +82,12 @@ class LocalCluster:
 
     def _feed(self, connection: ServerSocket, process: Any) -> None:
         while (message := _receive(connection)) is not None:
-            if message == b"\xff\x00":
-                process.stdin.close()
-            elif message[:1] == b"\x00":
-                process.stdin.write(message[1:])
-                process.stdin.flush()
-            elif message[:1] == b"\x04":
+            with suppress(OSError, ValueError):  # a command may end before it reads its input
+                if message == b"\xff\x00":
+                    process.stdin.close()
+                elif message[:1] == b"\x00":
+                    process.stdin.write(message[1:])
+            if message[:1] == b"\x04":
                 self.resizes.append(json.loads(message[1:]))
 
     def _forward(self, connection: ServerSocket, port: int) -> None:
@@ -108,8 +110,9 @@ class LocalCluster:
             connection.close()
 
     def _feed_port(self, connection: ServerSocket, far: socket.socket) -> None:
-        while (message := _receive(connection)) is not None:
-            far.sendall(message[1:])
+        with suppress(OSError):  # the port may close before it reads everything
+            while (message := _receive(connection)) is not None:
+                far.sendall(message[1:])
 
 
 def _receive(connection: ServerSocket) -> bytes | None:
@@ -121,5 +124,6 @@ def _receive(connection: ServerSocket) -> bytes | None:
 
 
 def _pass_on(connection: ServerSocket, channel: bytes, pipe: Any) -> None:
-    while data := pipe.read1(32 << 10):
-        connection.send(channel + data)
+    with suppress(OSError):  # a client may leave before it reads everything
+        while data := pipe.read(32 << 10):
+            connection.send(channel + data)
