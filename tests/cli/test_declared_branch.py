@@ -26,6 +26,13 @@ def test_publish_refuses_it(published: Place, pushed: bool) -> None:
     assert "allot publish will refuse this commit" in published.publish("--dry-run").err
 
 
+def test_a_dry_run_of_it_asks_no_repository_that_it_names(published: Place) -> None:
+    check_out_branch(published, (PLATFORM, "branch: mine", "branch: mine\n    rendered: https://127.0.0.1:9/evil"))
+    result = published.publish("--dry-run")
+    assert (result.code, "127.0.0.1:9" in result.out + result.err) == (0, False), result.err
+    assert "allot publish will refuse this commit" in result.err
+
+
 def test_a_default_branch_names_another_branch(published: Place) -> None:
     edit(published.root, PLATFORM, "branch: main", "branch: live")
     commit = published.merge()

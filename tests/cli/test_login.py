@@ -28,6 +28,7 @@ from tests.support.published import Place, git
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.adapters.oidc.token_store import LoginKey, StoredTokens, TokenStore
+from allotment.cli.options import find_origin
 from allotment.services.access import tokens
 from allotment.services.platform_settings import read_cluster
 
@@ -62,11 +63,12 @@ class Provider(NamedTuple):
     context: ssl.SSLContext
     store: TokenStore
     handler: type[issuer.Issuer]
+    repository: str
 
     @property
     def key(self) -> LoginKey:
         """The names of the login for the sample's cluster."""
-        return LoginKey(self.url, issuer.PUBLIC_CLIENT, "eu-1.gpu.northlight.example")
+        return LoginKey(self.repository, "eu-1", self.url, issuer.PUBLIC_CLIENT, "eu-1.gpu.northlight.example")
 
     def authorize(self, url: str, person: str) -> str:
         """Return where the issuer sends a person who opens the URL of a login."""
@@ -117,7 +119,7 @@ def provider(tmp_path: Path, place: Place, sample: Path, monkeypatch: pytest.Mon
     place.merge()
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     trusted = ssl.create_default_context(cafile=str(tmp_path / secure.AUTHORITY))
-    yield Provider(handler.url, trusted, TokenStore.open_default(), handler)
+    yield Provider(handler.url, trusted, TokenStore.open_default(), handler, find_origin(sample))
     server.shutdown()
     server.server_close()
 
@@ -225,7 +227,9 @@ def test_an_unmerged_provider_gets_no_login(
     git(sample, "remote", "remove", "origin")
     result = run(allot, sample)
     assert (result.code, result.out) == (2, "")
-    assert "a login needs the remote origin" in result.err
+    assert (
+        "merged declarations of the remote origin, and this clone has none of this name: `git remote add" in result.err
+    )
 
 
 @pytest.mark.parametrize(
@@ -296,7 +300,7 @@ def test_nobody_who_logs_in_is_an_error(
     cluster = read_cluster(FolderSource(sample), "eu-1")
     assert cluster is not None
     with pytest.raises(tokens.OperationRefused, match="nobody logged in within 0 s"):
-        tokens.log_in(cluster, tokens.LoginOptions(lambda url: None, seconds=0.01))
+        tokens.log_in(cluster, provider.repository, tokens.LoginOptions(lambda url: None, seconds=0.01))
     assert tokens.LOGIN_SECONDS == 300
 
 
@@ -336,6 +340,23 @@ def test_another_domain_or_endpoint_in_a_checkout_gets_no_token(
     assert "there is no login for cluster eu-1" in printed.err
 
 
+def test_another_cloud_or_cluster_of_the_person_gets_no_token(
+    allot: Allot, sample: Path, provider: Provider, browse: Browse
+) -> None:
+    """A branch of one cloud copies what another cloud declares, and so names its issuer, client and domain."""
+    log_in(allot, sample, provider, browse)
+    content = (sample / CLUSTER).read_text()
+    (sample / "clusters/us-1/cluster.yaml").write_text(content.replace("name: eu-1", "name: us-1"))
+    printed = allot("login", "us-1", "--repo", sample, "--print-token")
+    assert (printed.code, printed.out) == (2, "")
+    url = git(sample, "remote", "get-url", "origin").strip()
+    git(sample, "remote", "set-url", "origin", f"{url}-of-another-cloud")
+    for words in (["--print-token"], ["--remove"]):
+        assert run(allot, sample, *words).out in ("", "There was no login.\n")
+    git(sample, "remote", "set-url", "origin", url)
+    assert run(allot, sample, "--print-token").code == 0
+
+
 def test_two_processes_refresh_a_token_once(allot: Allot, sample: Path, provider: Provider, browse: Browse) -> None:
     """A refresh token is for one use: the second process must wait for the tokens of the first."""
     log_in(allot, sample, provider, browse)
@@ -343,7 +364,7 @@ def test_two_processes_refresh_a_token_once(allot: Allot, sample: Path, provider
     cluster = read_cluster(FolderSource(sample), "eu-1")
     assert cluster is not None
     with ThreadPoolExecutor(8) as pool:  # each call opens the file of the lock anew, as a process does
-        printed = set(pool.map(lambda _: tokens.read_token(cluster), range(8)))
+        printed = set(pool.map(lambda _: tokens.read_token(cluster, provider.repository), range(8)))
     assert len(printed) == 1
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import threading
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from allotment.cli.completers import complete_clusters
-from allotment.cli.options import WholeNumber, find_repository, open_source, print_note, repository_option
+from allotment.cli.options import (
+    WholeNumber,
+    find_origin,
+    find_repository,
+    open_merged_source,
+    open_source,
+    print_note,
+    repository_option,
+)
 from allotment.cli.status_options import suggest_name
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
-
-if TYPE_CHECKING:
-    from allotment.adapters.declaration_source import Source
 
 
 @click.command()
@@ -36,7 +40,7 @@ def command(*, cluster: str, print_token: bool, remove: bool, port: int, no_brow
     The command opens a browser, and waits up to 5 minutes for your login. It stores the tokens in
     $XDG_CONFIG_HOME/allotment/tokens.json, which only you may read. A program sends the ID token in the header
     `Authorization: Bearer`. Send it only to Members ports and accessors: whoever has it can use it until it expires. Each
-    cluster has a login of its own.
+    cluster of a repository has a login of its own.
 
     The branch of declarations at origin declares the provider. Files of the folder don't change it, because they may be a
     stranger's.
@@ -58,34 +62,23 @@ def command(*, cluster: str, print_token: bool, remove: bool, port: int, no_brow
     if print_token and remove:
         raise click.UsageError("--print-token and --remove exclude each other: omit one of them")
     root = find_repository(repo)
-    source = open_source(root, None) if print_token or remove else _open_merged_source(root)
+    source = open_source(root, None) if print_token or remove else open_merged_source(root, may_be_folder=False)
     names = list_cluster_names(source)
     if cluster not in names:
         raise OperationRefused(f"no cluster is named {quote_value(cluster)}{suggest_name(cluster, names)}")
     declared = read_cluster(source, cluster)
     if declared is None:
         raise OperationRefused(f"clusters/{cluster}/cluster.yaml can't be read: `allot validate` shows the reason")
+    repository = find_origin(root)
     if print_token:
-        click.echo(read_token(declared))
+        click.echo(read_token(declared, repository))
     elif remove:
-        print_note("The login is removed." if remove_tokens(declared) else "There was no login.")
+        print_note("The login is removed." if remove_tokens(declared, repository) else "There was no login.")
     else:
-        claims = log_in(declared, LoginOptions(_print_url if no_browser else _open_url, port))
+        claims = log_in(declared, repository, LoginOptions(_print_url if no_browser else _open_url, port))
         print_note(
             f"You are logged in as {escape_unprintable(claims.subject)} at the hosts below {declared.spec.domain}."
         )
-
-
-def _open_merged_source(root: Path) -> Source:
-    """Return the merged declarations. Raises OperationRefused if this clone has no origin, or if origin lacks the branch."""
-    from allotment.services.reporter.clone import Clone
-
-    declared = Clone(root).fetch_declared_commit()
-    if not declared.branch:
-        raise OperationRefused(
-            "a login needs the remote origin with the branch of declarations: the provider that it names gets the login"
-        )
-    return declared.source
 
 
 def _print_url(url: str) -> None:

@@ -201,10 +201,23 @@ def open_source(root: Path, commit: str | None) -> Source:
     return CommitSource(root, commit)
 
 
-def open_merged_source(root: Path) -> Source:
-    """Return the merged declarations, because a branch can name other hosts; the folder if it has no remote.
+def find_origin(root: Path) -> str:
+    """Return the URL of the remote origin without credentials; empty if the folder has none."""
+    from allotment.adapters.git.remote import without_userinfo
+    from allotment.adapters.git.repository import Repository
+    from allotment.services.platform_settings import ORIGIN
 
-    Raises OperationRefused if no remote is named origin, if origin doesn't answer, or if nothing is merged.
+    try:
+        return without_userinfo(Repository(root).git.url_of(ORIGIN) or "")
+    except OperationRefused:  # the folder is not in a Git repository
+        return ""
+
+
+def open_merged_source(root: Path, *, may_be_folder: bool = True) -> Source:
+    """Return the merged declarations, because a branch can name other hosts.
+
+    If the folder has no remote, return the folder, or raise OperationRefused if `may_be_folder` is false. Raises
+    OperationRefused if no remote is named origin, if origin doesn't answer, or if nothing is merged.
     """
     from allotment.services.reporter.clone import Clone
 
@@ -213,12 +226,13 @@ def open_merged_source(root: Path) -> Source:
         remotes = clone.repository.git.remotes
     except OperationRefused:  # the folder is not in a Git repository
         remotes = []
-    if not remotes:
+    if not remotes and may_be_folder:
         return open_source(root, None)
-    if not clone.has_origin:
+    if not remotes or not clone.has_origin:
+        remedy = f"`git remote rename {remotes[0]} origin`" if remotes else "`git remote add origin URL`"
         raise OperationRefused(
             "the hosts come from the merged declarations of the remote origin, and this clone has none of this name:"
-            f" `git remote rename {remotes[0]} origin`"
+            f" {remedy}"
         )
     declared = clone.fetch_declared_commit()
     if not declared.branch:

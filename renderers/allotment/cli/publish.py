@@ -105,13 +105,20 @@ def command(
     from allotment.services.publish.tenant_retention import PlatformInvalid
 
     root = find_repository(repo)
-    source = CommitSource(root, ref)
-    to, seen_at = resolve_branch_urls(source, "origin", url, status)
+    source = settings = CommitSource(root, ref)
     branch = _fetch_branch(root, source) if url is None else None
-    if branch is not None and (unmerged := _unmerged_reason(source, branch)):
+    if (
+        branch is not None
+        and branch.tip is not None
+        and (unmerged := _unmerged_reason(source, branch.name, branch.tip))
+    ):
         if not dry_run:
             raise OperationRefused(unmerged)
         click.echo(f"warning: allot publish will refuse this commit: {unmerged}", err=True)
+        settings = CommitSource(
+            root, branch.tip, source.repository
+        )  # an unmerged commit names no repository to contact
+    to, seen_at = resolve_branch_urls(settings, "origin", url, status)
     remote = Remote(source.repository, to)
     with show_progress("Rendering tenants") as progress:
         publisher = Publisher(
@@ -184,19 +191,19 @@ def _fetch_tip(root: Path, source: CommitSource) -> str | None:
         return Remote(source.repository, str(root)).look(name).get(name)
 
 
-def _unmerged_reason(source: CommitSource, branch: DeclaredBranch) -> str:
+def _unmerged_reason(source: CommitSource, branch: str, tip: str) -> str:
     """Return the reason why a commit can't be published; empty if it was a state of origin's branch of declarations.
 
-    If origin has no such branch or the clone is shallow, the commit is not checked here, and the result is empty: the
-    publisher refuses both, except for a first publish. Publishing an unmerged commit would block the next publish, because
+    If the clone is shallow, the commit is not checked here, and the result is empty: the publisher refuses it, except for a
+    first publish. Publishing an unmerged commit would block the next publish, because
     the next merged commit does not contain the unmerged commit.
     """
     from allotment.adapters.git.history import is_on_first_parents
 
-    repository, tip = source.repository, branch.tip
-    if tip is not None and not repository.is_shallow() and not is_on_first_parents(repository, source.commit, tip):
+    repository = source.repository
+    if not repository.is_shallow() and not is_on_first_parents(repository, source.commit, tip):
         return (
-            f"{source.commit[:12]} isn't in the branch {branch.name} of origin. Publishing it would block later merges to this"
+            f"{source.commit[:12]} isn't in the branch {branch} of origin. Publishing it would block later merges to this"
             " branch: merge it first, or name another repository with --to"
         )
     return ""

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,7 +19,14 @@ from allotment.cli.completers import create_resource_completer
 from allotment.cli.edit_commands import storage_verbs
 from allotment.cli.lists import storage_list
 from allotment.cli.lists.show import show_storage
-from allotment.cli.options import find_repository, is_quiet, open_merged_source, open_source, output_option
+from allotment.cli.options import (
+    find_origin,
+    find_repository,
+    is_quiet,
+    open_merged_source,
+    open_source,
+    output_option,
+)
 from allotment.cli.pod_access_options import kubeconfig_options, open_kubeconfig
 from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
@@ -158,7 +166,7 @@ def _open_access(
     declared = read_cluster(source, cluster)
     if declared is None:
         raise OperationRefused(f"clusters/{cluster}/cluster.yaml can't be read: `allot validate` shows its errors")
-    return PublishedFiles(declared, remote.tenant, storage.model, read_token)
+    return PublishedFiles(declared, remote.tenant, storage.model, partial(read_token, repository=find_origin(root)))
 
 
 def _plan_upload(access: FileAccess, local: Path, remote: RemotePath) -> UploadPlan:

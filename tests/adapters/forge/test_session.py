@@ -162,6 +162,17 @@ def test_a_link_to_another_host_gets_no_request(site: Site, elsewhere: Site) -> 
     assert (len(site.requests), elsewhere.requests) == (1, [])
 
 
+def test_a_link_to_a_subdomain_gets_no_request_of_githubs_library(site: Site) -> None:
+    """The library itself permits subdomains of the API's host, such as the pages of a forge's users."""
+    pull = {"number": 1, "url": f"{site.url}/repos/team/cloud/pulls/1", "issue_url": "http://pages.localhost/issues/1"}
+    site.respond = lambda handler: send(handler, 200, json.dumps(pull))
+    api = site.url.replace("127.0.0.1", "localhost")
+    connected = github.connect(site.url, "team/cloud", Token(SECRET), api)
+    with pytest.raises(ForgeUnreachable, match=r"the forge names http://pages\.localhost:80 for a request to its API"):
+        connected.approvals(1, "a" * 40)
+    assert [path for _, path, _ in site.requests] == ["/repos/team/cloud/pulls/1"]
+
+
 def drip_header(handler: BaseHTTPRequestHandler) -> None:
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
     for _ in range(200):

@@ -32,7 +32,7 @@ from allotment.adapters.forge.forge import (
     error_from_response,
     translate_request_errors,
 )
-from allotment.adapters.forge.session import ForgeSession
+from allotment.adapters.forge.session import ForgeSession, foreign_host_error
 from allotment.declared.people import Account
 
 WRITE_SECONDS = 1.0  # seconds between two writes, as GitHub requires
@@ -47,20 +47,30 @@ def connect(server: str, repository: str, token: Token, api: str | None) -> Forg
     return GitHub(api or usual, repository, token)
 
 
+def _prepare_connection(connection: HTTPRequestsConnectionClass | HTTPSRequestsConnectionClass, options: Any) -> None:
+    """Give a connection of the library a time limit for each request. Raises ForgeUnreachable if it leads to another host.
+
+    The library follows links of the API to subdomains of its host. It names a timeout only for the host of the API.
+    """
+    if "timeout" not in options:
+        raise foreign_host_error(f"{connection.protocol}://{connection.host}:{connection.port}")
+    connection.session = ForgeSession()
+
+
 class _HTTPConnection(HTTPRequestsConnectionClass):
-    """Connections of the library with a time limit for each request."""
+    """Connections of the library to the host of the API."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.session = ForgeSession()
+        _prepare_connection(self, options)
 
 
 class _HTTPSConnection(HTTPSRequestsConnectionClass):
-    """Connections of the library with TLS and a time limit for each request."""
+    """Connections of the library with TLS to the host of the API."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.session = ForgeSession()
+        _prepare_connection(self, options)
 
 
 class GitHub:

@@ -39,10 +39,7 @@ class ForgeSession(requests.Session):
         here = _origin(str(request.url))
         self._api_origin = self._api_origin or here
         if here != self._api_origin:
-            raise ForgeUnreachable(
-                f"the forge names {here} for a request to its API: correct its external URL, spec.git.url of the platform, or"
-                " --forge-api"
-            )
+            raise foreign_host_error(here)
         try:
             with limit_request(MAX_SECONDS):
                 return super().send(request, **options)
@@ -64,6 +61,14 @@ class ForgeSession(requests.Session):
 
     def rebuild_auth(self, prepared_request: requests.PreparedRequest, response: requests.Response) -> None:
         """Keep the token: a redirect that is followed stays at the host. The method of the library would read ~/.netrc."""
+
+
+def foreign_host_error(origin: str) -> ForgeUnreachable:
+    """Return the error for a link of the forge to a scheme, host and port that its API doesn't have."""
+    return ForgeUnreachable(
+        f"the forge names {origin} for a request to its API: correct its external URL, spec.git.url of the platform, or"
+        " --forge-api"
+    )
 
 
 class _Authorization(requests.auth.AuthBase):

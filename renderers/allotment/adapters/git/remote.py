@@ -162,7 +162,7 @@ class Remote:
     def display_url(self) -> str:
         """The URL without credentials; for a named remote, its name and URL."""
         url = self.repository.git.url_of(self.url)
-        return f"{self.url} ({_without_userinfo(url)})" if url else str(self)
+        return f"{self.url} ({without_userinfo(url)})" if url else str(self)
 
     def fetch(self, *refs: str, ours: bool = False, unfetched: tuple[str, ...] = ()) -> dict[str, str]:
         """Fetch the targets of refs, and return these targets by the full names of the refs.
@@ -327,6 +327,7 @@ def _list_passwords(url: str) -> tuple[str, ...]:
     return (password, unquote(password)) if colon else ()
 
 
-def _without_userinfo(url: str) -> str:
+def without_userinfo(url: str) -> str:
+    """Return a URL without a user's name and password."""
     secret = _userinfo(url)
     return url.replace(secret, "") if secret else url

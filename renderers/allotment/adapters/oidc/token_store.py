@@ -1,4 +1,4 @@
-"""Stores the tokens of a person in a file that only this person may read, by issuer, client and domain."""
+"""Stores the tokens of a person in a file that only this person may read, by repository and cluster."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ _MAX_BYTES = 1 << 20
 
 
 class LoginKey(NamedTuple):
-    """The names of a login: the issuer, the client, and the domain of the hosts that may get the token.
+    """The names of a login: the repository at origin, the cluster, its issuer, its client, and the domain of its hosts.
 
-    The domain is part of the key, so that no other checkout can send the token to hosts of another domain.
+    At the login, the merged declarations name all of them. So files of a checkout select this login or none: they can't
+    send its token to the hosts of another domain, of another cluster, or of the cloud of another repository.
     """
 
+    repository: str
+    cluster: str
     issuer: str
     client_id: str
     domain: str
 
     def __str__(self) -> str:
-        return " ".join(self)  # none of them contains a space
+        return " ".join(self)  # only the first can contain a space
 
 
 class StoredTokens(msgspec.Struct, frozen=True):

@@ -43,8 +43,11 @@ class IdentityClaims(NamedTuple):
     expires_at: float
 
 
-def log_in(cluster: Cluster, options: LoginOptions) -> IdentityClaims:
-    """Log a person in with a browser, store the tokens, and return the person's claims. Raises OperationRefused."""
+def log_in(cluster: Cluster, repository: str, options: LoginOptions) -> IdentityClaims:
+    """Log a person in with a browser, store the tokens, and return the person's claims. Raises OperationRefused.
+
+    The merged declarations of the repository at the URL `repository` declare the cluster.
+    """
     oidc, client_id = cluster.spec.oidc, find_client_id(cluster)
     endpoints = find_endpoints(oidc)
     state, nonce, verifier = (secrets.token_urlsafe(_SECRET_BYTES) for _ in range(3))
@@ -79,16 +82,16 @@ def log_in(cluster: Cluster, options: LoginOptions) -> IdentityClaims:
     tokens, claims = _check_response(cluster, endpoints.token, request_tokens(endpoints.token, form), nonce=nonce)
     store = TokenStore.open_default()
     with store.lock():
-        store.write(_find_key(cluster), tokens)
+        store.write(_find_key(cluster, repository), tokens)
     return claims
 
 
-def read_token(cluster: Cluster) -> str:
-    """Return a valid ID token of the person for the URLs of a cluster, and refresh it if necessary.
+def read_token(cluster: Cluster, repository: str) -> str:
+    """Return a valid ID token of the person for the URLs of a cluster of a repository, and refresh it if necessary.
 
     Raises OperationRefused if the person must log in with `allot login`, or if the cluster admits no programs.
     """
-    key, store = _find_key(cluster), TokenStore.open_default()
+    key, store = _find_key(cluster, repository), TokenStore.open_default()
     tokens = _read_stored(cluster, store, key)
     if tokens is not None and _is_valid(tokens):
         return tokens.id_token
@@ -102,9 +105,9 @@ def read_token(cluster: Cluster) -> str:
     return tokens.id_token
 
 
-def remove_tokens(cluster: Cluster) -> bool:
-    """Remove the stored tokens of a cluster. Return whether there were any."""
-    key, store = _find_key(cluster), TokenStore.open_default()
+def remove_tokens(cluster: Cluster, repository: str) -> bool:
+    """Remove the stored tokens of a cluster of a repository. Return whether there were any."""
+    key, store = _find_key(cluster, repository), TokenStore.open_default()
     if store.read(key) is None:
         return False
     with store.lock():
@@ -123,8 +126,8 @@ def find_client_id(cluster: Cluster) -> str:
     return client_id
 
 
-def _find_key(cluster: Cluster) -> LoginKey:
-    return LoginKey(cluster.spec.oidc.issuer, find_client_id(cluster), cluster.spec.domain)
+def _find_key(cluster: Cluster, repository: str) -> LoginKey:
+    return LoginKey(repository, cluster.name, cluster.spec.oidc.issuer, find_client_id(cluster), cluster.spec.domain)
 
 
 def _read_stored(cluster: Cluster, store: TokenStore, key: LoginKey) -> StoredTokens | None:
