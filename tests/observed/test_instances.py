@@ -21,6 +21,7 @@ ENDING = live.deployment()
 ENDING["metadata"]["deletionTimestamp"] = NOW
 # As a kubelet of Kubernetes 1.36 says it.
 LOW = "The node was low on resource: ephemeral-storage. Threshold quantity: 1, available: 0. "
+TOO_LARGE = 'Container main exceeded its local ephemeral storage limit "20Gi". '
 PREEMPTED = "Preempted in order to admit critical pod"
 PRESSURE = "Pod was rejected: The node had condition: [DiskPressure]. "
 NAMED = f"registry.example/denied/404@sha256:{'404' + '1' * 61}"
@@ -178,6 +179,15 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
     "evicted for want of disk": (
         started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted", "message": LOW})),
         *("Failed", "Evicted", "its node ran out of disk and evicted it; a new pod replaces it"),
+    ),
+    "evicted for its files": (
+        started(live.pod(node="n1", status={"phase": "Failed", "reason": "Evicted", "message": TOO_LARGE})),
+        *(
+            "Failed",
+            "Evicted",
+            "its files outside of volumes exceeded their limit, so its node evicted it: write them to /scratch or to a storage;"
+            " a new pod replaces it",
+        ),
     ),
     "evicted, and no other place is free": (
         (

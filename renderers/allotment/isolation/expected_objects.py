@@ -193,6 +193,8 @@ def _unit_values(boundary: Boundary, tenant: str, gpu_spec: Any) -> dict[str, An
     spec = declared.model.spec
     unit = unit_of_spec(spec)
     amounts = {"cpu": format_cpu(unit.cpu), "memory": format_size(unit.memory), unit.resource: str(unit.amount)}
+    if spec.ephemeral_storage is not None:
+        amounts["ephemeral-storage"] = format_size(spec.ephemeral_storage)
     owner = tenant if tenant in stocks_of_spec(boundary.cluster_declarations, declared.model.name).reserved else ""
     pools = [pool.model for pool in pools_for(boundary.cluster_declarations, declared.model.name, owner)]
     placement: dict[str, Any] = {"nodeAffinity": pods.require_pools(pools)}

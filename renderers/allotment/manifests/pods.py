@@ -87,26 +87,29 @@ def storage_pools(cluster: ScopeDeclarations) -> list[NodePool]:
 def unit_resources(spec: GPUSpecSpec) -> Frozen:
     """Return a container's resources for exactly one unit; requests equal limits."""
     unit = unit_of_spec(spec)
-    return _build_resources(format_cpu(unit.cpu), format_size(unit.memory), unit.resource, str(unit.amount))
+    return _build_resources(unit.cpu, unit.memory, spec.ephemeral_storage, unit.resource, unit.amount)
 
 
 @lru_cache
-def _build_resources(cpu: str, memory: str, gpu_resource: str, gpu_amount: str) -> Frozen:
-    amounts = {"cpu": cpu, "memory": memory, gpu_resource: gpu_amount}
+def _build_resources(cpu: int, memory: int, disk: int | None, gpu_resource: str = "", gpu_amount: int = 0) -> Frozen:
+    amounts = {"cpu": format_cpu(cpu), "memory": format_size(memory)}
+    if disk is not None:
+        amounts["ephemeral-storage"] = format_size(disk)
+    if gpu_resource:
+        amounts[gpu_resource] = str(gpu_amount)
     return Frozen(requests=amounts, limits=dict(amounts))
 
 
 def placeholder_resources(
     pool: NodePoolSpec, spec: GPUSpecSpec, stocked: Callable[[], Iterable[GPUSpecSpec]]
 ) -> Frozen:
-    """Return the resources of a placeholder: one unit, or, under DRA, only CPU and memory (`placeholder_cpu`).
+    """Return the resources of a placeholder: one unit, or, under DRA, all but the GPU, and less CPU (`placeholder_cpu`).
 
     `stocked` returns the specs of the pool's stocks. It is called only under DRA.
     """
     if spec.sharing is None or spec.sharing.dra is None:
         return unit_resources(spec)
-    amounts = {"cpu": format_cpu(placeholder_cpu(pool, spec, stocked())), "memory": format_size(spec.memory)}
-    return Frozen(requests=amounts, limits=dict(amounts))
+    return _build_resources(placeholder_cpu(pool, spec, stocked()), spec.memory, spec.ephemeral_storage)
 
 
 def build_bill_labels(declared: dict[str, str]) -> dict[str, str]:

@@ -31,10 +31,18 @@ _NODE_LOST_TEXT = (
     "after 12 if it mounts a ReadWriteOnce storage"
 )
 _REPLACE_GPU_ADVICE = "stop it and start it again to get another GPU"
-_EVICTION_TEXTS = {  # for each shortage, phrases in the kubelet's messages about evicted and rejected pods
-    "memory": ("low on resource: memory", "MemoryPressure"),
-    "disk": ("low on resource: ephemeral-storage", "low on resource: inodes", "DiskPressure"),
-    "processes": ("low on resource: pids", "PIDPressure"),
+_EVICTION_TEXTS = {  # phrases in the kubelet's messages about evicted and rejected pods
+    "its files outside of volumes exceeded their limit, so its node evicted it: write them to /scratch or to a storage": (
+        "local ephemeral storage limit",
+        "ephemeral local storage usage exceeds",
+    ),
+    "its node ran out of memory and evicted it": ("low on resource: memory", "MemoryPressure"),
+    "its node ran out of disk and evicted it": (
+        "low on resource: ephemeral-storage",
+        "low on resource: inodes",
+        "DiskPressure",
+    ),
+    "its node ran out of processes and evicted it": ("low on resource: pids", "PIDPressure"),
 }
 _NOT_FOUND_PHRASES = ("not found", "manifest unknown")
 _DENIED_PHRASES = ("unauthorized", "denied", "forbidden", "no basic auth credentials", "authentication required")
@@ -142,19 +150,8 @@ def _was_killed_by_probe(pod: Pod) -> bool:
 
 def _evicted_state(pod: Pod) -> PodState:
     if pod.reason == "Evicted":
-        lacked = next(
-            (
-                shortage
-                for shortage, phrases in _EVICTION_TEXTS.items()
-                if any(phrase in pod.message for phrase in phrases)
-            ),
-            "",
-        )
-        return PodState(
-            word.FAILED,
-            word.EVICTED,
-            f"its node ran out of {lacked} and evicted it" if lacked else "its node evicted it",
-        )
+        texts = (text for text, phrases in _EVICTION_TEXTS.items() if any(phrase in pod.message for phrase in phrases))
+        return PodState(word.FAILED, word.EVICTED, next(texts, "its node evicted it"))
     if pod.reason == "Terminated":
         return PodState(word.FAILED, word.EVICTED, "its node was shut down")
     if pod.reason == "Preempting":

@@ -192,7 +192,7 @@ REASONS: dict[str, Reason] = {
     ),
     word.EVICTED: Reason(
         "its node evicted the pod",
-        "the node lacked memory, disk or processes, was shut down, or needed room for a critical pod: the message names the cause. It starts again",
+        "the node lacked memory, disk or processes, was shut down, or needed room for a critical pod, or the files of the container outside of volumes exceeded their limit: the message names the cause. It starts again",
     ),
     word.IMAGE_PULL_FAILED: Reason(
         "its image can't be pulled",

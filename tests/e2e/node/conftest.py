@@ -51,6 +51,7 @@ spec:
   cpu: 1
   memory: 256Mi
   disk: 1Gi
+  ephemeralStorage: 128Mi
   sharing: {timeSlicing: {replicas: 4}}
   tenancy: Multi
   prices: [{from: "2026-01-01", perHour: "0.10"}]

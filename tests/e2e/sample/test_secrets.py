@@ -11,6 +11,7 @@ from tests.controlplane import rendered
 from tests.controlplane.client import Object
 from tests.controlplane.cluster import Cluster
 from tests.support.secret_cluster import OTHER, PATH, pull, pull_cluster, pull_tree, reference, words
+from tests.support.waiting import eventually
 
 __all__ = ["pull_cluster", "pull_tree"]  # fixtures
 
@@ -101,8 +102,14 @@ def test_a_pod_gets_the_pull_credentials_when_it_is_created(pull_cluster: Cluste
         "containers": [{"name": "main", "image": "registry.example/web:1", "securityContext": secure}],
     }
     metadata = {"name": "pulls", "namespace": space}
-    (pod,) = pull_cluster.client.apply(
-        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, dry_run=True
-    )
-    assert pod["spec"]["imagePullSecrets"] == [{"name": "registry--image-pull"}, {"name": "image-pull--platform"}]
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+    def find_pull_secrets() -> list[Object] | None:
+        (pod,) = pull_cluster.client.apply(manifest, dry_run=True)
+        found: list[Object] | None = pod["spec"].get("imagePullSecrets")
+        return found
+
+    # The API server reads the ServiceAccount from a cache, which may be older.
+    found = eventually(find_pull_secrets, "a pod to get the credentials of its ServiceAccount", 30)
+    assert found == [{"name": "registry--image-pull"}, {"name": "image-pull--platform"}]
     pull_cluster.client.delete("v1", "ServiceAccount", names.SERVICE_ACCOUNT, space)

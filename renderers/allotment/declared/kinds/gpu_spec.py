@@ -7,7 +7,9 @@ from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.declaration import CatalogSpec, Declaration, StrictModel, unique_by
 from allotment.declared.kinds.sharing import GpuModel, SpecSharing
-from allotment.declared.values import Count, Cpu, Date, Money, Size
+from allotment.declared.values import GIBI, Count, Cpu, Date, Money, Size, format_size
+
+DEFAULT_EPHEMERAL_STORAGE = 20 * GIBI  # of each container of a tenant; a framework with its wheels fits
 
 
 class Gpu(StrictModel):
@@ -34,13 +36,22 @@ class HourlyPrice(StrictModel):
 
 
 class GPUSpecSpec(CatalogSpec):
-    """The resources and prices of a unit. All fields except prices, texts and lifecycle are immutable once merged."""
+    """The resources and prices of a unit.
+
+    All fields except prices, ephemeralStorage, texts and lifecycle are immutable once merged.
+    """
 
     gpu: Gpu
     cpu: Cpu = Field(description="The CPU cores of a unit.")
     memory: Size = Field(description="The memory of a unit.")
     disk: Size = Field(
         description="The size of the unit's disk at /scratch. The disk is erased whenever the instance stops."
+    )
+    ephemeral_storage: Size | None = Field(
+        default=None,
+        description="The limit of the files that a container writes outside of /scratch and storages, with its logs. They"
+        " are on the disk of the node, which keeps this space free for each unit. The node evicts a pod that exceeds it. A"
+        f" change restarts the instances. Default: a limit of {format_size(DEFAULT_EPHEMERAL_STORAGE)}, for which the node keeps nothing free.",
     )
     sharing: SpecSharing | None = Field(
         default=None, description="How units share a GPU. Default: a unit has exclusive use of its GPUs."

@@ -10,7 +10,7 @@ from allotment.capacity.units import node_resources, physical_gpus, unit_of_spec
 from allotment.declared.addresses import is_subnet
 from allotment.declared.inventory import Catalog, ScopeDeclarations, cached_by_scope
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
-from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.gpu_spec import DEFAULT_EPHEMERAL_STORAGE, GPUSpec
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.values import GIBI, format_size
@@ -20,6 +20,7 @@ from allotment.programs import ranges
 from allotment.rules.quota import QuotaLimits, limits_of
 
 POD_SECURITY_VERSION = "v1.36"
+MAX_CONTAINERS = 2  # of a pod, at the same time
 QUOTA_FACTOR = 2  # validation enforces the tariff plan; the quota only stops gross excess, and leaves room for rollouts
 
 CLUSTER_DNS = Frozen(
@@ -33,8 +34,12 @@ CONTAINER_LIMITS = Frozen(
     limits=[
         {
             "type": "Container",
-            "default": {"cpu": "1", "memory": "1Gi"},
-            "defaultRequest": {"cpu": "100m", "memory": "128Mi"},
+            "default": {
+                "cpu": "1",
+                "memory": "1Gi",
+                "ephemeral-storage": format_size(DEFAULT_EPHEMERAL_STORAGE),
+            },
+            "defaultRequest": {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "128Mi"},
         }
     ]
 )
@@ -156,11 +161,12 @@ def _build_namespace(space: str, labels: dict[str, str]) -> dict[str, Any]:
 class _GpuDensity(NamedTuple):
     """The largest number of units that a cluster makes of one physical GPU, and the largest disk of a unit.
 
-    `slices` has the number of units by GPU resource and GPU model. `disk` is in bytes.
+    `slices` has the number of units by GPU resource and GPU model. `disk` and `ephemeral_storage` are in bytes.
     """
 
     slices: dict[tuple[str, str], int]
     disk: int
+    ephemeral_storage: int
 
 
 @cached_by_scope
@@ -181,7 +187,11 @@ def _compute_gpu_density(cluster: ScopeDeclarations, platform: ScopeDeclarations
         unit = unit_of_spec(spec)
         key = (unit.resource, spec.gpu.model)
         slices[key] = max(slices.get(key, 0), ceil(unit.amount / physical_gpus(spec)))
-    return _GpuDensity(slices, max((spec.disk for spec in stocked), default=GIBI))
+    return _GpuDensity(
+        slices,
+        max((spec.disk for spec in stocked), default=GIBI),
+        max([DEFAULT_EPHEMERAL_STORAGE, *(spec.ephemeral_storage or 0 for spec in stocked)]),
+    )
 
 
 def quota_amounts(catalog: Catalog, cluster: ScopeDeclarations, limits: QuotaLimits) -> Frozen:
@@ -211,6 +221,7 @@ def _compute_quota_amounts(
         **{f"requests.{resource}": str(amount) for resource, amount in sorted(resources.items())},
         "pods": str(pods),
         "persistentvolumeclaims": str(claims),
+        "limits.ephemeral-storage": format_size(pods * MAX_CONTAINERS * density.ephemeral_storage),
         "requests.storage": format_size(space) if space else "0",
         "count/jobs.batch": str(QUOTA_FACTOR * limits.storages + 10),
         "count/objectbucketclaims.objectbucket.io": str(QUOTA_FACTOR * limits.storages + 10),

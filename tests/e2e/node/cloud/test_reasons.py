@@ -66,6 +66,7 @@ TROUBLE = {
     "crashes": runs("exit 4"),
     # A container that runs for ten seconds would be Running between: one buffer fills its memory at once.
     "greedy": runs("exec dd if=/dev/zero of=/dev/null bs=1G"),
+    "hoards": runs(f"{WAITS.partition(';')[0]}; dd if=/dev/zero of=/tmp/full bs=1M count=400; sleep infinity & wait"),
     "silent": runs(WAITS, PROBED.format(seconds=20)),
     "quiet": runs(ANSWERS + "sleep 30; kill $!; sleep infinity & wait", PROBED.format(seconds=60)),
     "well": runs(ANSWERS + "wait", PROBED.format(seconds=60)),
@@ -212,6 +213,26 @@ def test_what_uses_up_its_memory_says_so(cloud: Cloud) -> None:
     assert set(seen[seen.index(("Failed", "OutOfMemory")) :]) == {("Failed", "OutOfMemory")}
 
 
+def test_a_pod_that_fills_the_disk_of_its_node_is_evicted_and_no_other(cloud: Cloud, real_node: Node) -> None:
+    neighbours = {name: one_that_runs(real_node, name)["metadata"]["uid"] for name in ("well", "quiet")}
+
+    def find_evicted_pod() -> Object | None:
+        evicted = [pod for pod in pods(real_node, "hoards") if pod["status"].get("reason") == "Evicted"]
+        return evicted[0] if evicted else None
+
+    pod = eventually(find_evicted_pod, "the kubelet to evict the pod that fills its disk", 180, pause=0.5)
+    assert "ephemeral" in pod["status"]["message"], pod["status"]["message"]
+
+    def is_in_history() -> bool:
+        commits = git(cloud.forge, "rev-list", BRANCH, "--", f"tenants/{TENANT}.yaml").splitlines()
+        words = b"its files outside of volumes exceeded their limit, so its node evicted it"
+        return any(words in file(cloud, f"tenants/{TENANT}.yaml", commit) for commit in commits)
+
+    eventually(is_in_history, "the status to say why the pod was evicted", 90, pause=0.5)
+    for name, uid in neighbours.items():
+        assert one_that_runs(real_node, name)["metadata"]["uid"] == uid
+
+
 def test_what_ran_for_a_while_and_ended_runs_again(cloud: Cloud) -> None:
     instance_status = wait_for_reason(cloud, "ends", "ContainerEnded", "CrashLoop")
     restarts = f"{instance_status.restarts} restart{'' if instance_status.restarts == 1 else 's'}"
@@ -235,7 +256,7 @@ def test_what_answers_no_more_is_ready_and_says_so(cloud: Cloud) -> None:
     instance_status = wait_for_reason(cloud, "quiet", "ProbeFailed")
     words = "the container runs, but its probe fails"
     assert (instance_status.state, instance_status.message, instance_status.restarts) == ("Ready", words, 0)
-    way = steps(cloud, "quiet", TENANT)
+    way = steps(cloud, "quiet", TENANT)[-4:]  # before them, a busy node lets it wait
     assert [transition.target for transition in way] == ["Init", "Ready", "Running", "Ready"]
     assert [transition.time for transition in way] == sorted(transition.time for transition in way)
     # The reporter reads the cluster's clock from HTTP headers, which have whole seconds, so this clock may be 1 s late.
