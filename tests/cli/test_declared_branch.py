@@ -33,6 +33,14 @@ def test_a_dry_run_of_it_asks_no_repository_that_it_names(published: Place) -> N
     assert "allot publish will refuse this commit" in result.err
 
 
+def test_a_trial_of_it_reads_no_status_that_it_names(published: Place, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--bare", "trial.git")
+    check_out_branch(published, (PLATFORM, "branch: mine", "branch: mine\n    status: https://127.0.0.1:9/evil"))
+    for words in ([], ["--dry-run"]):
+        result = published.publish("--to", str(tmp_path / "trial.git"), *words)
+        assert (result.code, "127.0.0.1:9" in result.out + result.err) == (0, False), result.err
+
+
 def test_a_default_branch_names_another_branch(published: Place) -> None:
     edit(published.root, PLATFORM, "branch: main", "branch: live")
     commit = published.merge()

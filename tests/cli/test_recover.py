@@ -60,6 +60,10 @@ def test_a_push_takes_no_commit_of_a_stranger_along(published: Place, allot: All
     assert (refused.code, "is not merged, and a push of the new branch would also push" in refused.err) == (2, True)
     assert f"refs/heads/{BRANCH}" not in published.refs()
     assert recover(published, allot, "--push", "origin", "--commit", "origin/main").code == 0
+    git(published.root, "remote", "rename", "origin", "upstream")
+    for commit in ("HEAD", "upstream/main"):
+        result = recover(published, allot, "--push", "upstream", "--from", str(published.remote), "--commit", commit)
+        assert (result.code, "is not merged" in result.err) == (2, True), "without origin, nothing is merged"
 
 
 @pytest.mark.parametrize(

@@ -341,6 +341,46 @@ def test_a_record_without_the_declared_signature_is_ignored(place: Place, run: R
     assert json.loads(result.out)["intervals"] == []
 
 
+def test_a_signed_record_of_another_cluster_is_ignored(place: Place, run: Run, tmp_path: Path) -> None:
+    """Two clusters may declare one key, and whoever may push could then let the usage of one count twice."""
+    key = new_key(tmp_path, "key")
+    public = key.with_suffix(".pub").read_text().strip()
+    for cluster in ("eu-1", "us-1"):
+        edit(
+            place.root, f"clusters/{cluster}/cluster.yaml", "spec:\n", f"spec:\n  reporter:\n    publicKey: {public}\n"
+        )
+    place.merge()
+    bed = Bed(tmp_path / "data", place.remote, key=public)
+    bed.repository.sign_with(key)
+    for number in (1, 20):
+        bed.report(*numbered(number), seconds=60)
+    before = json.loads(run(*DAY, "-o", "json").out)["intervals"]
+    for name in ("refs/heads/status/us-1", "refs/allotment/status/us-1"):
+        git(place.remote, "update-ref", name, "refs/heads/status/eu-1")
+    result = run(*DAY, "-o", "json")
+    assert result.code == 4
+    assert "is the status of 'eu-1'" in result.err
+    assert len(before) > 0
+    assert json.loads(result.out)["intervals"] == before
+
+
+def test_an_error_elsewhere_in_a_cluster_leaves_its_key(place: Place, run: Run, tmp_path: Path) -> None:
+    key = new_key(tmp_path, "key").with_suffix(".pub").read_text().strip()
+    reporter = f"spec:\n  reporter:\n    publicKey: {key}\n"
+    edit(place.root, "clusters/eu-1/cluster.yaml", "spec:\n", f"{reporter}  fieldOfAnotherVersion: 1\n")
+    place.merge()
+    bed = Bed(tmp_path / "data", place.remote)
+    bed.report(*numbered(1))
+    assert "is not signed with the cluster's key" in run("--cluster", "eu-1", *DAY, "-o", "json").err
+    for unreadable in ("spec:\n  reporter:\n    publicKey: none\n", "spec:\n  reporter: {\n"):
+        edit(place.root, "clusters/eu-1/cluster.yaml", reporter, unreadable)
+        place.merge()
+        result = run("--cluster", "eu-1", *DAY, "-o", "json")
+        assert "its declaration can't be read, so the key of its reporter is unknown" in result.err
+        assert json.loads(result.out)["intervals"] == []
+        edit(place.root, "clusters/eu-1/cluster.yaml", unreadable, reporter)
+
+
 def test_stock_usage_divides_the_time_of_the_stocks(bed: Bed, place: Place, allot: Allot) -> None:
     words = "stock", "usage", "--repo", place.root, *DAY
     result = allot(*words, "-o", "json")

@@ -111,10 +111,6 @@ class ClusterRecord(NamedTuple):
             is_declared=False,
         )
 
-    def with_problem(self, problem: str) -> ClusterRecord:
-        """Return this record with another problem."""
-        return self._replace(problems=(*self.problems, problem))
-
     def covers_end(self, period: Period) -> bool:
         """Return whether the recording began before the end of a period and continued until its end, and can be read."""
         return (

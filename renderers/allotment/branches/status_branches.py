@@ -3,7 +3,7 @@
 `refs/allotment/status/<cluster>` points at the reporter's last commit on `refs/heads/status/<cluster>`. The reporter
 moves both refs in one push, and only forwards. If the branch is at another commit, this commit is foreign: it is
 neither overwritten nor trusted. If the cluster declares the reporter's key, only commits with a signature of this key
-are trusted.
+and with the name of the cluster are trusted, because several clusters can have the same key.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from allotment.adapters.git.remote import Remote, tracking_ref
-from allotment.adapters.git.repository import MAX_READ_BYTES, Repository, SignaturesUnavailable
+from allotment.adapters.git.repository import MAX_READ_BYTES, UNKNOWN_KEY, Repository, SignaturesUnavailable
 from allotment.branches.branch import Branch
 from allotment.declared.values import NAME_PATTERN
 from allotment.manifests.names import status_branch
-from allotment.problems import OperationRefused
+from allotment.manifests.yaml_text import Malformed
+from allotment.observed.status import ImplausibleStatus, parse_cluster_status
+from allotment.problems import OperationRefused, quote_value
 
 SUMMARY, CLUSTER, CAPACITY = "summary.md", "stocks.yaml", "capacity.yaml"
 _TENANTS_FOLDER, _USAGE_FOLDER = "tenants/", "usage/"
@@ -99,14 +101,10 @@ def read_fetched_status_branches(
     `clusters` is the same as for `read_status_branches`. `is_at_origin` says whether the status branches are at origin.
     This function fetches nothing.
     """
-    states: dict[str, list[StatusBranch]] = {}
-    for cluster, key in clusters.items():
-        checked = [
-            _check_commit(repository, cluster, key, each)
-            for each in list_fetched_commits(repository, cluster, key, is_at_origin=is_at_origin)
-        ]
-        states[cluster] = [state for state in checked if not state.distrust_reason]
-    return states
+    return {
+        cluster: _list_fetched_states(repository, cluster, key, is_at_origin=is_at_origin)
+        for cluster, key in clusters.items()
+    }
 
 
 def list_fetched_commits(
@@ -117,20 +115,19 @@ def list_fetched_commits(
     If the cluster declares a key, only commits with its signature count. `is_at_origin` says whether the status branches are at
     origin, so that `git fetch` brings them; else a branch of origin with such a name belongs to somebody else.
     """
+    states = _list_fetched_states(repository, cluster, key, is_at_origin=is_at_origin)
+    return [state.trusted_commit for state in states if state.trusted_commit is not None]
+
+
+def _list_fetched_states(
+    repository: Repository, cluster: str, key: str | None, *, is_at_origin: bool
+) -> list[StatusBranch]:
     branch = status_branch(cluster)
     fetched = branch.replace("refs/heads/", "refs/remotes/origin/", 1)
     refs = (tracking_ref(branch), tracking_ref(reported_ref(cluster)), *((fetched,) if is_at_origin else ()))
     commits = dict.fromkeys(filter(None, map(repository.objects.resolve_commit, refs)))
-    trusted = []
-    for commit in commits:
-        try:
-            if key is None or repository.is_signed_by(commit, key):
-                trusted.append(commit)
-        except SignaturesUnavailable:
-            raise
-        except OperationRefused:
-            continue
-    return trusted
+    states = [_check_commit(repository, cluster, key, commit) for commit in commits]
+    return [state for state in states if not state.distrust_reason]
 
 
 def read_status_branches_at(
@@ -168,11 +165,23 @@ def _check_status_branch(
     except OperationRefused as error:
         unread = Branch(repository, cluster, tip, None, None, forged=own)
         return StatusBranch(unread, None, f"commit {own} can't be read: {error}")
+    if not signed and key == UNKNOWN_KEY:
+        return StatusBranch(branch, None, "its declaration can't be read, so the key of its reporter is unknown")
     if not signed:
         return StatusBranch(branch, None, f"commit {own} is not signed with the cluster's key")
+    if key is not None and (other := _read_cluster_name(branch)) not in (cluster, None):
+        return StatusBranch(branch, None, f"commit {own} is the status of {quote_value(other)}")
     if tip is None:
         return StatusBranch(branch, own, "" if own is None else "its branch is gone")
     return StatusBranch(branch, own, "" if tip == own else f"commit {tip} is not the reporter's")
+
+
+def _read_cluster_name(branch: Branch) -> str | None:
+    """Return the name of the cluster in its status; None if the branch has no status, or that of another version."""
+    try:
+        return parse_cluster_status(branch.read(CLUSTER)).cluster
+    except (KeyError, Malformed, ImplausibleStatus):
+        return None
 
 
 def _check_readable(repository: Repository, branch: Branch) -> None:

@@ -105,19 +105,17 @@ def command(
     from allotment.services.publish.tenant_retention import PlatformInvalid
 
     root = find_repository(repo)
-    source = settings = CommitSource(root, ref)
+    source = CommitSource(root, ref)
     branch = _fetch_branch(root, source) if url is None else None
-    if (
-        branch is not None
-        and branch.tip is not None
-        and (unmerged := _unmerged_reason(source, branch.name, branch.tip))
-    ):
+    settings = _find_settings(root, source, branch)
+    if branch is not None and branch.tip is not None and settings is not source:
+        unmerged = (
+            f"{source.commit[:12]} isn't in the branch {branch.name} of origin. Publishing it would block later merges to this"
+            " branch: merge it first, or name another repository with --to"
+        )
         if not dry_run:
             raise OperationRefused(unmerged)
         click.echo(f"warning: allot publish will refuse this commit: {unmerged}", err=True)
-        settings = CommitSource(
-            root, branch.tip, source.repository
-        )  # an unmerged commit names no repository to contact
     to, seen_at = resolve_branch_urls(settings, "origin", url, status)
     remote = Remote(source.repository, to)
     with show_progress("Rendering tenants") as progress:
@@ -191,22 +189,21 @@ def _fetch_tip(root: Path, source: CommitSource) -> str | None:
         return Remote(source.repository, str(root)).look(name).get(name)
 
 
-def _unmerged_reason(source: CommitSource, branch: str, tip: str) -> str:
-    """Return the reason why a commit can't be published; empty if it was a state of origin's branch of declarations.
+def _find_settings(root: Path, source: CommitSource, branch: DeclaredBranch | None) -> CommitSource:
+    """Return the commit that names the repositories to contact: `source` if it was a state of the branch, else its tip.
 
-    If the clone is shallow, the commit is not checked here, and the result is empty: the publisher refuses it, except for a
-    first publish. Publishing an unmerged commit would block the next publish, because
-    the next merged commit does not contain the unmerged commit.
+    With --to, `branch` is None, and the tip is that of `_fetch_tip`. If there is no tip or the clone is shallow, `source` is
+    not checked here: without --to, the publisher refuses both, except for a first publish. Publishing an unmerged commit would
+    block the next publish, because the next merged commit does not contain the unmerged commit.
     """
+    from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.history import is_on_first_parents
 
     repository = source.repository
-    if not repository.is_shallow() and not is_on_first_parents(repository, source.commit, tip):
-        return (
-            f"{source.commit[:12]} isn't in the branch {branch} of origin. Publishing it would block later merges to this"
-            " branch: merge it first, or name another repository with --to"
-        )
-    return ""
+    tip = _fetch_tip(root, source) if branch is None else branch.tip
+    if tip is None or repository.is_shallow() or is_on_first_parents(repository, source.commit, tip):
+        return source
+    return CommitSource(root, tip, repository)
 
 
 def _check_preconditions(

@@ -15,14 +15,14 @@ from allotment.adapters.declaration_source import Source
 from allotment.adapters.folder_source import FolderSource
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.repository import UNKNOWN_KEY, Repository
 from allotment.declared.documents import read
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import PLATFORM, Scope, path_of
 from allotment.declared.reading import read_folder
-from allotment.declared.values import BranchName
+from allotment.declared.values import BranchName, SshKey
 from allotment.problems import OperationRefused
 from allotment.reports.links import Consoles
 
@@ -88,9 +88,20 @@ def find_fetched_branch(root: Path, repository: Repository) -> str:
 
 
 def read_publisher_key(source: Source) -> str | None:
-    """Return the public key of the publisher; None if no publisher is declared, or if the Platform can't be read."""
-    platform = read_platform(source)
-    return platform.spec.publisher.public_key if platform and platform.spec.publisher else None
+    """Return the public key of the publisher: None if none is declared, UNKNOWN_KEY if the field can't be read."""
+    return _read_public_key(source, PLATFORM_FILE, "publisher")
+
+
+def _read_public_key(source: Source, path: str, field: str) -> str | None:
+    """Return the public key that `spec.FIELD.publicKey` of a file declares.
+
+    Reads only this field: with an error in another field, the commits still need a signature.
+    """
+    try:
+        owner = read(source.read(path)).value["spec"].get(field)  # type: ignore[index]
+        return None if owner is None else TypeAdapter[str](SshKey).validate_python(owner["publicKey"])
+    except (OSError, KeyError, TypeError, AttributeError, ValidationError):
+        return UNKNOWN_KEY
 
 
 def list_cluster_names(source: Source) -> list[str]:
@@ -101,15 +112,10 @@ def list_cluster_names(source: Source) -> list[str]:
 def read_reporter_keys(source: Source, names: Iterable[str] | None = None) -> dict[str, str | None]:
     """Return, by cluster, the public key of the reporter. `names` are the clusters, by default all clusters.
 
-    The key is None if the Cluster declares no reporter or can't be read.
+    The key is None if the Cluster declares no reporter, and UNKNOWN_KEY if the field can't be read.
     """
     names = list_cluster_names(source) if names is None else names
-    return {name: find_reporter_key(read_cluster(source, name)) for name in names}
-
-
-def find_reporter_key(cluster: Cluster | None) -> str | None:
-    """Return the public key of a cluster's reporter; None if the cluster declares no reporter or can't be read."""
-    return cluster.spec.reporter.public_key if cluster and cluster.spec.reporter else None
+    return {name: _read_public_key(source, f"clusters/{name}/cluster.yaml", "reporter") for name in names}
 
 
 def read_cluster(source: Source, name: str) -> Cluster | None:

@@ -23,10 +23,13 @@ PAIR = base64.b64encode(f"bot:{TOKEN}".encode()).decode()
 class _Handler(BaseHTTPRequestHandler):
     """Refuses each request, and repeats its login in the answer."""
 
+    status = 403
+
     def do_GET(self) -> None:
         login = self.headers.get("Authorization", "")
         data = f"{login} is {base64.b64decode(login.split()[-1]).decode() if login else ''}, refused\n".encode()
-        self.send_response(403)
+        self.send_response(self.status)
+        self.send_header("WWW-Authenticate", 'Basic realm="x"')
         self.send_header("Content-Type", "text/plain")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -45,12 +48,19 @@ def url() -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.parametrize("in_url", [True, False])
 @pytest.mark.parametrize("action", ["push", "look", "fetch"])
-def test_a_server_that_repeats_the_login_does_not_reveal_it(action: str, url: str, tmp_path: Path) -> None:
+def test_a_server_that_repeats_the_login_does_not_reveal_it(
+    action: str, in_url: bool, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "-c", "user.name=Ada", "-c", "user.email=ada@x", "commit", "-q", "--allow-empty", "-m", "First")
     repository = Repository(tmp_path)
-    remote = Remote(repository, url, login=HttpLogin("bot", TOKEN))
+    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
+    if in_url:
+        remote = Remote(repository, url.replace("://", f"://bot:{TOKEN}@"))
+    else:
+        remote = Remote(repository, url, login=HttpLogin("bot", TOKEN))
     with pytest.raises(OperationRefused) as caught:
         if action == "push":
             remote.push({"refs/heads/new": repository.resolve_named_commit("HEAD")})
@@ -61,3 +71,16 @@ def test_a_server_that_repeats_the_login_does_not_reveal_it(action: str, url: st
     text = str(caught.value)
     assert "Basic *** is bot:***, refused" in text, text
     assert (TOKEN in text, PAIR in text) == (False, False)
+    arguments = (tmp_path / "trace").read_text()
+    assert (url in arguments, TOKEN in arguments) == (True, False), "other users can see the arguments of a process"
+
+
+def test_a_token_in_place_of_the_name_is_not_shown(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git asks for the password of this name, and shows the URL with it where it can't ask."""
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "remote", "add", "origin", url.replace("://", f"://{TOKEN}@"))
+    monkeypatch.setattr(_Handler, "status", 401)
+    with pytest.raises(OperationRefused) as caught:
+        Remote(Repository(tmp_path), "origin").look("refs/heads/main")
+    assert "could not read Password for" in str(caught.value)
+    assert TOKEN not in str(caught.value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -23,8 +24,14 @@ _SETTINGS = ("pack.threads=1", "maintenance.auto=false")
 _MAX_OUTPUT = 20_000  # bytes
 
 
-def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[str, ...], limit: Limit) -> GitResult:
-    """Run `git fetch` with the given settings and arguments, and return its result.
+def fetch(
+    repository: Repository,
+    settings: tuple[str, ...],
+    arguments: tuple[str, ...],
+    limit: Limit,
+    login: Mapping[str, str],
+) -> GitResult:
+    """Run `git fetch` with the given settings, arguments and variables of a login, and return its result.
 
     If the fetch succeeds, the fetched objects are in the repository, but no ref points at them. Raises
     ProcessLimitExceeded.
@@ -41,6 +48,7 @@ def fetch(repository: Repository, settings: tuple[str, ...], arguments: tuple[st
         environment = {
             **os.environ,
             **ENVIRONMENT,
+            **login,
             "GIT_OBJECT_DIRECTORY": name,
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": quote_list_path(objects),
         }

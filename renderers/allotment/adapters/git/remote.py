@@ -57,6 +57,7 @@ _LOCK_FAILURE_TEXTS = ("Unable to create", "exists; cannot create")
 # The seconds to wait before each retry of a push that failed because of a lock. A running push holds a lock for less
 # than a second. A lock that is still there after all pauses is therefore a leftover of a killed process.
 _LOCK_PAUSES = (0.25, 0.5, 1.0)
+_MIN_TOKEN_LENGTH = 16  # characters; the name of a person is shorter than the token of a forge
 _LOCK_PATTERN = re.compile(r"Unable to create '([^']*\.lock)': File exists")
 # During a fetch or push, Git prints its progress every second while data arrives. `git ls-remote` prints no progress.
 # The liveness probe of a publisher fails only after a longer silence than these limits allow.
@@ -129,7 +130,7 @@ class Remote:
     By default, no ref in `repository` points at the fetched commits, so Git's maintenance removes them later. With
     `keep`, tracking refs point at them, so that they stay and the next fetch transfers only new objects. `transfer` is
     the time limit of a fetch or push, and `look` is the time limit of a request that only lists refs. With `login`, Git
-    logs in at the URL with a token.
+    logs in at the URL with a token. A password in an HTTP URL is such a login: other users can see the arguments of Git.
     """
 
     def __init__(
@@ -143,13 +144,15 @@ class Remote:
         login: HttpLogin | None = None,
     ) -> None:
         self.repository = repository
+        location = url if "/" in url else repository.git.url_of(url) or ""
+        hide_in_errors(*_list_secrets(location))
+        self._secret = _userinfo(location)
+        if login is None and (login := _find_login(url)) is not None:
+            url = without_userinfo(url)
         self._environment = login.environment(url) if login else None
         self._transfer_patience, self._look_patience = transfer, look
         self._keeps_refs = keep
-        self._secret = _userinfo(url)
         self.url = url
-        is_name = "/" not in url
-        hide_in_errors(*_list_passwords((repository.git.url_of(url) or "") if is_name else url))
 
     def __str__(self) -> str:
         """Return the URL without a user's name and password."""
@@ -242,7 +245,11 @@ class Remote:
             return
         try:
             ended = quarantine.fetch(
-                self.repository, _STRICT_SETTINGS, ("--quiet", *_FETCH_OPTIONS, self.url, commit), limit
+                self.repository,
+                _STRICT_SETTINGS,
+                ("--quiet", *_FETCH_OPTIONS, self.url, commit),
+                limit,
+                self._environment or {},
             )
         except ProcessLimitExceeded as error:
             raise FetchTooCostly(f"fetching it: {error}") from None
@@ -321,10 +328,17 @@ def _userinfo(url: str) -> str:
     return f"{user}@" if slashes and at else ""
 
 
-def _list_passwords(url: str) -> tuple[str, ...]:
-    """Return the password of a URL, as it is written and as it is sent; nothing if the URL has none."""
-    _, colon, password = _userinfo(url).removesuffix("@").partition(":")
-    return (password, unquote(password)) if colon else ()
+def _list_secrets(url: str) -> tuple[str, ...]:
+    """Return the password of a URL, or the token in place of the name, as it is written and as it is sent."""
+    name, colon, password = _userinfo(url).removesuffix("@").partition(":")
+    secret = password if colon else name
+    return (secret, unquote(secret)) if colon or len(secret) >= _MIN_TOKEN_LENGTH else ()
+
+
+def _find_login(url: str) -> HttpLogin | None:
+    """Return the name and the password in an HTTP URL; None if it has no password."""
+    name, colon, password = _userinfo(url).removesuffix("@").partition(":")
+    return HttpLogin(unquote(name), unquote(password)) if colon and url.startswith(("http://", "https://")) else None
 
 
 def without_userinfo(url: str) -> str:

@@ -23,6 +23,7 @@ from allotment.problems import OperationRefused, escape_unprintable, quote_value
 NO_COMMIT_TEXT = "nothing is committed here yet: run `git add --all` and `git commit` first"
 MOST_FILES = 1_000_000  # files of a listing
 MAX_LISTINGS = 4  # cached listings: enough for two branches, each before and after a commit
+UNKNOWN_KEY = ""  # stands for a public key that can't be read
 MAX_READ_BYTES = 32 << 20  # bytes of a file
 MAX_PREFETCH_BYTES = 256 << 10  # bytes of a file that is read before its caller asks for it
 _COMMITTER_TIME = re.compile(rb"^committer [^\0]*> ([0-9]{1,11}) [+-][0-9]{4}$")
@@ -314,11 +315,12 @@ class Repository:
     def is_signed_by(self, commit: str, key: str) -> bool:
         """Return whether a commit has a valid signature by the owner of a public SSH key. Each commit is verified once.
 
+        UNKNOWN_KEY signs nothing.
         Raises SignaturesUnavailable.
         """
         if (commit, key) not in self._signature_checks:
             signed = any(line.startswith(b"gpgsig") for line in self.trees.header(commit))
-            self._signature_checks[commit, key] = signed and self._verify("verify_commit", commit, key)
+            self._signature_checks[commit, key] = bool(key) and signed and self._verify("verify_commit", commit, key)
         return self._signature_checks[commit, key]
 
     def is_tag_signed_by(self, tag: str, key: str) -> bool:

@@ -11,7 +11,7 @@ from allotment.branches.status_branches import list_reported_clusters
 from allotment.declared.kinds.platform import Platform
 from allotment.problems import OperationRefused
 from allotment.services.billing.usage_reader import read_usage_record
-from allotment.services.platform_settings import find_reporter_key, read_cluster, read_platform
+from allotment.services.platform_settings import read_platform, read_reporter_keys
 from allotment.services.reporter.clone import Clone, DeclaredCommit
 
 
@@ -49,17 +49,11 @@ def read_record(source: BillingSource, tenant: str | None, since: int) -> UsageR
         )
     remote = source.clone.remote(url)
     declared = source.declared.source
-    clusters = {name: read_cluster(declared, name) for name in declared.list_folders("clusters")}
-    keys = {name: find_reporter_key(cluster) for name, cluster in clusters.items()}
+    keys = read_reporter_keys(declared, declared.list_folders("clusters"))
     record = read_usage_record(source.clone.repository, remote, sorted(keys.items()), tenant, since)
     return record._replace(
         clusters=(
-            *(
-                each.with_problem("its declaration can't be read, so the signature of the status is not checked")
-                if clusters[each.cluster] is None
-                else each
-                for each in record.clusters
-            ),
+            *record.clusters,
             *(
                 ClusterRecord.of_undeclared(name, "it has a status branch, but is not declared: its usage is left out")
                 for name in list_reported_clusters(remote)

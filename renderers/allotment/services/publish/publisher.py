@@ -206,7 +206,9 @@ class Publisher:
 
         Raises KeyMissing if the configured signing key is a different key or missing. A dry run needs no signing key.
         """
-        key = read_publisher_key(source)
+        key = (
+            read_publisher_key(source) or None
+        )  # with an unknown key, the platform is invalid, and nothing is published
         if key is None or self._dry_run or (self._signer or "").split()[:2] == key.split()[:2]:
             return key
         signs = "--signing-key names a different key" if self._signer else "no --signing-key is set"
