@@ -872,7 +872,12 @@ def test_it_says_what_is_declared_also_where_nothing_is_rendered(pull: Pull) -> 
         ("plans", "platform/plans/starter.yaml"),
     ]
     text = pull.plan().out
-    assert text.index("⚠ Access\n") < text.index("⚠ Approvals\n") < text.index("Cost\n") < text.index("Declared\n")
+    assert (
+        text.index("⚠ Access: 1 Admin\n")
+        < text.index("⚠ Approvals\n")
+        < text.index("Cost\n")
+        < text.index("Declared\n")
+    )
     assert (
         "⚠ From 2026-12-01 on uni-lab costs 2594.00 EUR more than its budget. From that day on, it keeps its last "
         "published manifests until it declares less or its budget grows."

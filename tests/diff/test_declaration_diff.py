@@ -12,7 +12,8 @@ from allotment.adapters.folder_source import FolderSource
 from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
-from allotment.diff.declaration_diff import TOPICS, declared_changes
+from allotment.diff.declaration_diff import declared_changes
+from allotment.diff.declared_change import TOPICS
 from allotment.diff.field_diff import DiffCache
 from allotment.services.check.workers import read_scope
 
@@ -226,7 +227,7 @@ CASES = {
         lambda root: (root / "platform/plans/enterprise.yaml").unlink(),
         None,
     ),
-    "the first people of many, the last of them an admin": (
+    "many people, of whom the Admin comes first": (
         swap(
             "tenants/film-house/members.yaml",
             "  groups:\n",
@@ -238,11 +239,11 @@ CASES = {
             + "    - name: eve\n      role: Admin\n      login: eve\n  groups:\n",
         ),
         [
+            "access: tenants/film-house/members.yaml: spec.users[eve] added: role Admin, login eve",
             *(
                 f"access: tenants/film-house/members.yaml: spec.users[{name}] added: role Viewer, login {name}-x"
                 for name in ("ann", "bob", "cem", "dan")
             ),
-            "access: tenants/film-house/members.yaml: spec.users[eve] added: role Admin, login eve",
         ],
     ),
     "an approver of another sort whose name is the same": (
@@ -320,6 +321,32 @@ def test_it_is_told_in_a_line(change: Callable[[Path], object], lines: list[str]
         assert "imageRegistries registry.example/" in allowed
     else:
         assert change_lines == lines
+
+
+RANGES = "  plan: starter\n  allowedCIDRs: [{}]\n"
+TWO_RANGES = RANGES.format("198.51.100.0/24, 203.0.113.0/24")
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        pytest.param(
+            swap(ADA, TWO_RANGES, "  plan: starter\n"),
+            "198.51.100.0/24, 203.0.113.0/24 (every network may connect, also by SSH)",
+            id="all",
+        ),
+        pytest.param(swap(ADA, TWO_RANGES, RANGES.format("203.0.113.0/24")), "198.51.100.0/24", id="one of two"),
+        pytest.param(
+            lambda root: (root / ADA).unlink(), "198.51.100.0/24, 203.0.113.0/24", id="those of a removed tenant"
+        ),
+    ],
+)
+def test_it_is_told_what_the_removal_of_allowed_ranges_opens(
+    change: Callable[[Path], object], line: str, sample: Path
+) -> None:
+    edit(sample, ADA, "  plan: starter\n", TWO_RANGES)
+    lines = [text for text in changes(sample, change) if text.startswith("access:")]
+    assert lines == [f"access: {ADA}: spec.allowedCIDRs removed: {line}"]
 
 
 def test_what_is_dangerous_comes_first(sample: Path) -> None:

@@ -12,10 +12,11 @@ from markdown_it import MarkdownIt
 
 from allotment.diff.change_plan import ChangePlan, Destruction, ResourceChange
 from allotment.diff.cost_diff import CostChange, CostDay, CostPart, total_costs
-from allotment.diff.declaration_diff import DeclaredChange
+from allotment.diff.declared_change import DeclaredChange
 from allotment.diff.file_diff import FileCounts, FileDiff
 from allotment.problems import Problem
 from allotment.reports.markdown import code_block, code_span
+from allotment.reports.outputs.plan import plan_output
 from allotment.reports.plan.comment import MARKER, render_comment
 from allotment.reports.plan.text import plan_lines
 
@@ -253,6 +254,50 @@ def test_who_gets_access_and_who_approves_is_never_left_out() -> None:
     assert "- `platform/ownership.yaml`: `spec.teams[platform].logins added: eve`" in plan_text.text
     assert plan_text.text.index("#### ⚠️ Access") < plan_text.text.index("#### ⚠️ Approvals")
     assert plan_text.text.count("tenants/acme/members.yaml") == 1, "each file once, where there are so many"
+
+
+def members_urls(count: int) -> tuple[DeclaredChange, ...]:
+    note = "open to Admins and Members of acme after login"
+    return tuple(
+        DeclaredChange(
+            "access", f"tenants/acme/instances/w{at}.yaml", f"https://w{at}--acme.eu/", None, "Members", note
+        )
+        for at in range(count)
+    )
+
+
+def test_new_addresses_with_the_usual_login_share_a_line_and_the_title_counts_each_group() -> None:
+    members = "tenants/acme/members.yaml"
+    changes = (
+        DeclaredChange("access", members, "spec.users[eve].role", "Viewer", "Admin", ""),
+        DeclaredChange("access", members, "spec.users[bob].login", "bob", "bob-k", ""),
+        DeclaredChange("access", members, "spec.users[bob].subject", "00u1bob", "00u2bob", ""),
+        *members_urls(1_017),
+    )
+    urls = ", ".join(f"https://w{at}--acme.eu/" for at in range(5))
+    folded = f"{urls} and 1,012 more added (open to members of their tenants after login)"
+    merge_plan = plan(declared_changes=changes, declared_count=len(changes))
+    text = render_comment(merge_plan, LIMIT).text
+    title = "Access: 1 Admin, 1 member, 1,017 Members URLs"
+    assert text.split(f"#### ⚠️ {title}\n\n")[1].split("\n\n")[0].split("\n") == [
+        f"- `{members}`: `spec.users[eve].role Viewer → Admin`",
+        f"- `{members}`: `spec.users[bob].login bob → bob-k`",
+        f"- `{members}`: `spec.users[bob].subject 00u1bob → 00u2bob`",
+        f"- `1,017 Members URLs`: `{folded}`",
+    ]
+    lines = [line.text for line in plan_lines(merge_plan, diffs=False)]
+    assert lines[lines.index(f"⚠ {title}") + 4] == f"  1,017 Members URLs: {folded}"
+    assert [change.field for change in plan_output(merge_plan).declared_changes][3:] == [
+        change.field for change in members_urls(1_017)
+    ]
+
+
+def test_a_single_new_address_has_its_own_line() -> None:
+    lines = [line.text for line in plan_lines(plan(declared_changes=members_urls(1)), diffs=False)]
+    assert lines[lines.index("⚠ Access: 1 Members URL") + 1] == (
+        "  tenants/acme/instances/w0.yaml: https://w0--acme.eu/ added: Members"
+        " (open to Admins and Members of acme after login)"
+    )
 
 
 def test_so_much_access_that_it_can_not_be_named_is_no_verdict_to_merge() -> None:

@@ -14,7 +14,7 @@ import msgspec
 from allotment.capacity.pricing import format_money, format_signed
 from allotment.diff.cold_starts import ColdStart
 from allotment.diff.cost_diff import CostChange, CostDay
-from allotment.diff.declaration_diff import NEVER_TRUNCATED, TOPICS, DeclaredChange, Topic
+from allotment.diff.declared_change import NEVER_TRUNCATED, TOPICS, DeclaredChange, Topic
 from allotment.diff.file_diff import NO_FILES, FileCounts, FileDiff
 from allotment.diff.month_forecast import MonthForecast
 from allotment.diff.other_files import NO_OTHER_FILES, TOPIC_TEXT, OtherFiles

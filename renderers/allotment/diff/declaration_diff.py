@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 
 from allotment.capacity.pricing import price_on
 from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
@@ -16,7 +16,17 @@ from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.ownership import Ownership
+from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.tenant_resources import RESOURCE_KINDS
+from allotment.diff.declared_change import (
+    NEVER_TRUNCATED,
+    OPEN_TO_EVERY_NETWORK,
+    OPEN_TO_EVERYBODY,
+    PUBLIC,
+    DeclaredChange,
+    Topic,
+    sort_key,
+)
 from allotment.diff.field_diff import (
     TRUNCATED,
     UNTRUNCATED,
@@ -29,25 +39,7 @@ from allotment.diff.field_diff import (
     values_of,
 )
 from allotment.diff.ownership_effects import describe_ownership_effect
-from allotment.output_part import Part
 
-Topic = Literal[
-    "access",
-    "approvals",
-    "addresses",
-    "prices",
-    "plans",
-    "tenants",
-    "capacity",
-    "clusters",
-    "apps",
-    "offers",
-    "platform",
-]
-TOPICS: tuple[Topic, ...] = (
-    "access", "approvals", "addresses", "prices", "plans", "tenants", "capacity", "clusters", "apps", "offers", "platform",
-)  # fmt: skip
-NEVER_TRUNCATED: tuple[Topic, ...] = ("access", "approvals")
 _TOPIC_BY_KIND: Mapping[str, Topic] = {
     "Members": "access",
     "Ownership": "approvals",
@@ -90,34 +82,9 @@ _TOPIC_BY_FIELD: Mapping[tuple[str, str], Topic] = {
 # If a declaration of these kinds is added or removed, each of its fields is reported under the topic of the field.
 _EXPANDED_KINDS = ("AddOn", "Plan")
 _PRICE_ATTRIBUTES = {"spec.prices": "prices", "spec.snapshotPrices": "snapshot_prices"}
-PUBLIC = "Public"
 _PUBLIC_BYTES = PUBLIC.encode()
 _NAMESPACE_ONLY = "Namespace"
 _HUNDRED = Decimal(100)
-
-
-class DeclaredChange(Part, frozen=True):
-    """A changed field of a declaration, with its value before and after the change; null if the field has no value.
-
-    If `field` is empty, the whole file is added or removed. If the change is about an address, `field` is the URL, and
-    the values are its exposures: Members or Public. If an instance has no address, `field` is `address`, and both
-    values are null.
-    """
-
-    topic: Topic
-    path: str
-    field: str
-    before: str | None
-    after: str | None
-    note: str
-
-    @property
-    def text(self) -> str:
-        """Return the change as text without its file."""
-        if self.field and self.before is None and self.after is None:
-            return self.note
-        text = str(FieldChange(self.field, self.before, self.after))
-        return f"{text} ({self.note})" if self.note else text
 
 
 def declared_changes(
@@ -161,11 +128,6 @@ def unrendered_changes(
             for change in noted.field_changes(old, new):
                 if _topic_of_field(kind.name, change) != "access":  # `declared_changes` reports these fields
                     yield DeclaredChange("tenants", declaration.path, change.field, change.before, change.after, "")
-
-
-def sort_key(change: DeclaredChange) -> tuple[int, str, str, bool]:
-    """Return the sort key of a change: the most dangerous topic first, and removals before additions."""
-    return TOPICS.index(change.topic), change.path, change.field, change.before is None
 
 
 def _changes_of_declaration(
@@ -266,7 +228,7 @@ def _made_public(
     for field in was.keys() | is_now.keys():
         before, after = was.get(field), is_now.get(field)
         if before != after and PUBLIC in (before, after):
-            note = "open to everybody without login" if after == PUBLIC else ""
+            note = OPEN_TO_EVERYBODY if after == PUBLIC else ""
             yield DeclaredChange("access", new.path, field, before, after, note)
 
 
@@ -297,6 +259,8 @@ def _field_note(change: FieldChange, old: DeclarationFile[Any] | None, new: Decl
         return describe_ownership_effect(change, new.model.spec)
     if old is None or new is None:
         return ""
+    if isinstance(new.model, Tenant) and change.field == "spec.allowedCIDRs" and not new.model.spec.allowed_cidrs:
+        return OPEN_TO_EVERY_NETWORK
     if change.field == "spec.budget.perMonth" and change.before is not None and change.after is not None:
         return percent_change(Decimal(old.model.spec.budget.per_month), Decimal(new.model.spec.budget.per_month))
     if isinstance(old.model, NodePool) and change.field in ("spec.static.nodes", "spec.karpenter.maxNodes"):

@@ -15,7 +15,7 @@ from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.tenant_resources import INSTANCE, STORAGE
-from allotment.diff.declaration_diff import PUBLIC, DeclaredChange
+from allotment.diff.declared_change import OPEN_TO_EVERYBODY, PUBLIC, DeclaredChange
 from allotment.diff.tenant_side import TenantSide
 from allotment.manifests import names
 from allotment.manifests.tenant.exposure import FILES_READERS, FILES_WRITERS, INSTANCE_ROLES
@@ -189,7 +189,7 @@ def _writers_changed(old: Address | None, new: Address) -> Iterator[DeclaredChan
 def _audience_text(address: Address) -> str:
     """Return text about the people with access to an address."""
     if address.exposure == PUBLIC:
-        return "open to everybody without login"
+        return OPEN_TO_EVERYBODY
     return f"open to {_list_people(address, address.roles)} after login"
 
 

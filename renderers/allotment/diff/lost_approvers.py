@@ -10,7 +10,7 @@ from allotment.declared.kinds.ownership import Ownership, PathRule
 from allotment.declared.layout import path_of
 from allotment.declared.people import Account
 from allotment.declared.tenant_resources import RESOURCE_KINDS
-from allotment.diff.declaration_diff import DeclaredChange
+from allotment.diff.declared_change import DeclaredChange
 from allotment.diff.tenant_side import TenantSide
 
 

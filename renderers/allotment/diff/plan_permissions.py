@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allotment.declared.kinds.plan import Allow
-from allotment.diff.declaration_diff import DeclaredChange
+from allotment.diff.declared_change import DeclaredChange
 from allotment.diff.tenant_side import TenantSide
 from allotment.rules.limits import plan_of
 

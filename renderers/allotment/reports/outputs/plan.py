@@ -12,7 +12,7 @@ from allotment import API_VERSION
 from allotment.diff.change_plan import ChangePlan, QuotaChange, ResourceChange, WorkTree
 from allotment.diff.cold_starts import ColdStart
 from allotment.diff.cost_diff import CostDay, CostPart
-from allotment.diff.declaration_diff import DeclaredChange
+from allotment.diff.declared_change import DeclaredChange
 from allotment.diff.file_diff import FileDiff
 from allotment.diff.month_forecast import MonthForecast
 from allotment.diff.other_files import OtherFile

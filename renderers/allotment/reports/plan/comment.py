@@ -1,17 +1,18 @@
 """Render a plan as one comment on a pull request.
 
 The comment fits the forge's size limit. Text from tenants is displayed literally. The destructions and the changed
-permissions are never truncated: if they don't fit, the comment says instead that the plan can't be merged. Other lists,
-such as the missing approvals, are truncated if they don't fit. The comment then states the number of omitted items.
+permissions are never truncated: if they don't fit, the comment says instead that the plan can't be merged. New Members URLs
+share an item, which names the first of them. Other lists, such as the missing approvals, are truncated if they don't fit. The
+comment then states the number of omitted items.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from allotment.diff.change_plan import ChangePlan, Destruction
-from allotment.diff.declaration_diff import DeclaredChange
+from allotment.diff.declared_change import NEVER_TRUNCATED
 from allotment.diff.file_diff import FileDiff
 from allotment.diff.other_files import MAX_SHOWN_PER_TOPIC
 from allotment.problems import Problem, pluralize
@@ -84,7 +85,7 @@ def render_comment(plan: ChangePlan, limit: int) -> PlanComment:
 def _too_many_notice(plan: ChangePlan) -> str:
     count, opened = (
         len(plan.destructions) + len(plan.possible_destructions),
-        sum(len(changes) for _, changes in decisive_changes(plan)),
+        len(plan.changes_of_topics(*NEVER_TRUNCATED)),
     )
     does = [f"destroys {count:,} resources"] if count else []
     does += [f"changes permissions in {pluralize(opened, 'place')}"] if opened else []
@@ -140,7 +141,7 @@ def _problem_item(problem: Problem) -> str:
 def _danger_text(
     plan: ChangePlan,
     rows: Callable[[tuple[Destruction, ...]], Iterator[str]],
-    changes: Callable[[tuple[DeclaredChange, ...]], Iterator[str]],
+    changes: Callable[[Sequence[tuple[str, str]]], Iterator[str]],
     most: int,
 ) -> str:
     """Return everything that each reader must see, under titles.
@@ -156,24 +157,24 @@ def _danger_text(
         else []
     )
     blocks += [(title, rows(losses)) for title, losses in lost if losses]
-    blocks += [(title, changes(declared_changes)) for title, declared_changes in decisive_changes(plan)]
+    blocks += [(title, changes(texts)) for title, texts in decisive_changes(plan)]
     if decided := [f"- {words}" for words in other_file_lines(plan, code_span, most)]:
         blocks.append((OTHER_FILES_TITLE, iter(decided)))
     return "\n\n".join(f"#### ⚠️ {title}\n\n" + "\n".join(items) for title, items in blocks)
 
 
-def _change_items(declared_changes: tuple[DeclaredChange, ...]) -> Iterator[str]:
+def _change_items(texts: Sequence[tuple[str, str]]) -> Iterator[str]:
     return (
-        f"- {code_span_outside_tables(change.path, _MESSAGE_LENGTH)}: {code_span_outside_tables(change.text, _UNLIMITED)}"
-        for change in declared_changes
+        f"- {code_span_outside_tables(path, _MESSAGE_LENGTH)}: {code_span_outside_tables(text, _UNLIMITED)}"
+        for path, text in texts
     )
 
 
-def _group_by_file(declared_changes: tuple[DeclaredChange, ...]) -> Iterator[str]:
+def _group_by_file(texts: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Yield one list item for each file, with all its changes."""
     by_path: dict[str, list[str]] = {}
-    for change in declared_changes:
-        by_path.setdefault(change.path, []).append(change.text)
+    for path, text in texts:
+        by_path.setdefault(path, []).append(text)
     for path, words in by_path.items():
         yield f"- {code_span(path, _MESSAGE_LENGTH)}: {code_span('; '.join(words), _UNLIMITED)}"
 

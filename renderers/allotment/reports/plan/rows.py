@@ -15,7 +15,7 @@ from allotment.declared.values import format_decimal, format_size
 from allotment.diff.change_plan import MAX_NAMED_TENANTS, ChangePlan, Effect, QuotaChange
 from allotment.diff.cold_starts import ColdStart
 from allotment.diff.cost_diff import CostChange
-from allotment.diff.declaration_diff import NEVER_TRUNCATED, TOPICS, DeclaredChange
+from allotment.diff.declared_change import ACCESS_GROUPS, NEVER_TRUNCATED, TOPICS, DeclaredChange
 from allotment.diff.file_diff import FileDiff
 from allotment.diff.other_files import MAX_SHOWN_PER_TOPIC, TOPIC_TEXT
 from allotment.problems import escape_unprintable, pluralize
@@ -24,6 +24,7 @@ from allotment.reports.cold_starts import format_cold_start
 MAX_DIFF_LINES = 1_500  # a file with more lines is not compared line by line
 MAX_DIFF_WIDTH = 500  # characters per line
 MAX_COST_PARTS = 8
+MAX_NAMED_URLS = 5  # a line about the new Members URLs names at most this many of them
 OTHER_FILES_TITLE = "Outside the declarations"
 MAX_SHOWN_DAYS = 6  # per tenant, in the table of costs
 _EFFECTS: tuple[Effect, ...] = ("restarts", "starts", "stops")
@@ -71,14 +72,32 @@ def plan_tables(plan: ChangePlan) -> Iterator[Table]:
             yield table
 
 
-def decisive_changes(plan: ChangePlan) -> Iterator[tuple[str, tuple[DeclaredChange, ...]]]:
-    """Yield a title and the changes of each topic in `NEVER_TRUNCATED` that has changes.
+def decisive_changes(plan: ChangePlan) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield a title for each topic in `NEVER_TRUNCATED` that has changes, and the path and text of each change.
 
-    Each reader must see these changes, so none of them is left out.
+    Each reader must see these changes, so none of them is left out, except that new Members URLs share an entry with the
+    number of them and the first URLs.
     """
     for topic in NEVER_TRUNCATED:
-        if declared_changes := plan.changes_of_topics(topic):
-            yield topic.capitalize(), declared_changes
+        if changes := plan.changes_of_topics(topic):
+            title, is_access = topic.capitalize(), topic == "access"
+            urls = [change for change in changes if is_access and change.access_group == "Members URL"]
+            folded = frozenset(urls if len(urls) > 1 else ())
+            texts = [(change.path, change.text) for change in changes if change not in folded]
+            if folded:
+                texts.append((pluralize(len(urls), "Members URL"), _members_urls_text([url.field for url in urls])))
+            yield f"{title}: {_access_counts(changes)}" if is_access else title, texts
+
+
+def _access_counts(changes: Sequence[DeclaredChange]) -> str:
+    """Return the number of changes in each group, such as `1 Admin, 2 Public URLs`."""
+    counts = Counter(group for group, _ in {(change.access_group, change.subject) for change in changes})
+    return ", ".join(pluralize(counts[group], group) for group in ACCESS_GROUPS if counts[group])
+
+
+def _members_urls_text(urls: Sequence[str]) -> str:
+    more = f" and {len(urls) - MAX_NAMED_URLS:,} more" if len(urls) > MAX_NAMED_URLS else ""
+    return f"{', '.join(urls[:MAX_NAMED_URLS])}{more} added (open to members of their tenants after login)"
 
 
 def other_file_lines(

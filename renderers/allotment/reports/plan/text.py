@@ -74,9 +74,9 @@ def _head_lines(plan: ChangePlan) -> Iterator[Line]:
 def _notable_lines(plan: ChangePlan) -> Iterator[Line]:
     """Yield the losses, and the changes that each reader must see, such as those of access and approvals."""
     yield from _loss_lines(plan)
-    for title, declared_changes in decisive_changes(plan):
+    for title, texts in decisive_changes(plan):
         yield from (Line(""), Line(f"⚠ {title}", "title"))
-        yield from (Line(f"  {change.path}: {change.text}", "warn") for change in declared_changes)
+        yield from (Line(f"  {path}: {text}", "warn") for path, text in texts)
     if decided := list(other_file_lines(plan, lambda path: escape_unprintable(path, 400))):
         yield from (Line(""), Line(f"⚠ {OTHER_FILES_TITLE}", "title"))
         yield from (Line(f"  {words}", "warn") for words in decided)

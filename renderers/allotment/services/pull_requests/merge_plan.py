@@ -23,7 +23,8 @@ from allotment.diff.change_plan import ChangePlan, Destruction, problems_caused
 from allotment.diff.cluster_moves import address_losses
 from allotment.diff.cold_starts import find_cold_starts
 from allotment.diff.cost_diff import MAX_DAYS, total_costs
-from allotment.diff.declaration_diff import NEVER_TRUNCATED, DeclaredChange, declared_changes, sort_key
+from allotment.diff.declaration_diff import declared_changes
+from allotment.diff.declared_change import NEVER_TRUNCATED, DeclaredChange, sort_key
 from allotment.diff.field_diff import DiffCache
 from allotment.diff.file_diff import FileDiff, RenderedFileDiff, plan_checksum
 from allotment.diff.other_files import group_other_files

@@ -13,7 +13,8 @@ from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
 from allotment.declared.tenant_resources import RESOURCE_KINDS
 from allotment.diff.cost_diff import CostChange, compare_cost
-from allotment.diff.declaration_diff import DeclaredChange, declared_changes, unrendered_changes
+from allotment.diff.declaration_diff import declared_changes, unrendered_changes
+from allotment.diff.declared_change import DeclaredChange
 from allotment.diff.exposure_changes import ExposureDiff, compare_exposure
 from allotment.diff.field_diff import DiffCache
 from allotment.diff.file_diff import FileStep, RenderedFileDiff
