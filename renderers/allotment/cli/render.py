@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from allotment.adapters.declaration_source import Source
     from allotment.adapters.tree_folder import WriteCounts
     from allotment.services.check.repository_check import RepositoryCheck
+    from allotment.services.rendered_catalog_check import check_rendered_catalog
     from allotment.services.renderer import CollectFiles
 
 COPY_BYTES = 1 << 16  # bytes that are copied at a time
@@ -170,7 +171,12 @@ def _check_and_render(
     clusters, tenants = selection
     with show_progress("Rendering tenants") as progress:
         renderer = Renderer(keep, clusters, tenants)
-        options = CheckOptions(render=renderer, store_artifacts=store_artifacts, report_progress=progress)
+        options = CheckOptions(
+            render=renderer,
+            store_artifacts=store_artifacts,
+            report_progress=progress,
+            check_catalog=check_rendered_catalog,
+        )
         check = check_repository(source, choose_day(source, as_of), options)
     if check.errors:
         click.echo(

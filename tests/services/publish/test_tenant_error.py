@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import Allot, edit
 from tests.support.published import Place
 from tests.support.tenant_errors import BREAKS, _check
+
+from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.manifests.cluster import control
 
 OTHER = "tenants/uni-lab/instances/group-a.yaml"
 
@@ -40,6 +44,30 @@ def test_a_bug_retains_its_tenant_and_the_others_are_published(
     assert "KeyError: 'spec'" in Path(report[1]).read_text()
     assert published.publish().code == 0, "once the bug is fixed, the tenant is published"
     assert "  replicas: 0\n" in published.tree("eu-1")["tenants/solo-ada/compute/webui.rendered.yaml"]
+
+
+def test_a_bug_retains_its_cluster_and_the_others_are_published(
+    published: Place, allot: Allot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = published.tree("us-1")
+    edit(published.root, OTHER, "state: Running", "state: Stopped")
+    render_platform = control.render_platform
+
+    def fail_in_us_1(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
+        if cluster.name == "us-1":
+            raise IndexError
+        return render_platform(catalog, cluster)
+
+    message = "clusters/us-1/cluster.yaml:1:1: (file): Allotment failed on this cluster: IndexError in "
+    with monkeypatch.context() as patch:
+        patch.setattr(control, "render_platform", fail_in_us_1)
+        result = published.merged()
+        plan = allot("plan", "--repo", published.root, "--base", "HEAD~1")
+    assert (result.code, "retained: cluster us-1, 1 problem:" in result.err, message in result.err) == (4, True, True)
+    assert "  replicas: 0\n" in published.tree("eu-1")["tenants/uni-lab/compute/group-a.rendered.yaml"]
+    assert published.tree("us-1") == before
+    assert (plan.code, "the rendered manifests of cluster us-1, which is invalid" in plan.out) == (0, True), plan.err
+    assert published.publish().code == 0, "once the bug is fixed, the cluster is published"
 
 
 def test_validate_reports_a_bug_beside_all_other_problems(

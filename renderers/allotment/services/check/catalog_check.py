@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from allotment.adapters.declaration_source import Source
@@ -65,13 +65,14 @@ def check_catalog(source: Source, as_of: datetime.date) -> CatalogCheck:
 
 
 class CatalogCache:
-    """Checks the platform and the clusters of one repository repeatedly, and caches the last result."""
+    """Checks the platform and the clusters of one repository repeatedly with `check`, and caches the last result."""
 
-    def __init__(self) -> None:
+    def __init__(self, check: Callable[[Source, datetime.date], CatalogCheck]) -> None:
+        self._check = check
         self._last: CatalogCheck | None = None
 
     def check(self, source: Source, as_of: datetime.date) -> CatalogCheck:
-        """Return the same as `check_catalog`.
+        """Return the check of the source.
 
         If no file of the platform or of a cluster has changed since the last call, the result has the same declarations
         as the last result. This requires a source that knows the content hashes of its files, such as a commit.
@@ -79,7 +80,7 @@ class CatalogCache:
         scopes, scope_problems = source.scopes()
         hashes = {scope: source.files(scope).content_hash for scope in scopes if scope.kind != "tenant"}
         if self._last is None or hashes != self._last.content_keys or as_of != self._last.catalog.as_of:
-            self._last = check_catalog(source, as_of)
+            self._last = self._check(source, as_of)
         return self._last._replace(
             tenants=[scope.name for scope in scopes if scope.kind == "tenant"], scope_problems=scope_problems
         )

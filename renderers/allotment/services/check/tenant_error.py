@@ -1,4 +1,4 @@
-"""Turns an unexpected exception that one tenant causes into the rejection of that tenant."""
+"""Turns an unexpected exception that one tenant or cluster causes into the rejection of that tenant or cluster."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ ISOLATION_RULE = "isolation"
 _PACKAGE_ROOT = Path(__file__).parents[2]
 
 
-def build_rejection(error: Exception) -> Rejection:
+def build_rejection(error: Exception, owner: str = "tenant") -> Rejection:
     """Return the rejection of a tenant after `error` was raised while the tenant was read, checked or rendered.
 
     If `error` is a bug, the rejection has the trace of the error, and a message that names the place in the program and
     repeats nothing that the tenant wrote. If `error` does not concern a single tenant, raises `error`: an OSError is a
-    fault of the machine, and an AllotmentError concerns several tenants, unless the isolation gate raised it.
+    fault of the machine, and an AllotmentError concerns several tenants, unless the isolation gate raised it. `owner` is
+    what failed: `tenant` or `cluster`.
     """
     if isinstance(error, IsolationBroken):
         words = f"the isolation gate rejects its manifests because of a bug in Allotment: report this message: {error}"
@@ -26,8 +27,8 @@ def build_rejection(error: Exception) -> Rejection:
     if isinstance(error, AllotmentError | OSError):
         raise error
     words = (
-        f"Allotment failed on this tenant: {type(error).__name__} in {_locate_error(error)}. This is a bug in Allotment:"
-        " report it with the trace. The tenant keeps its last published manifests until the bug is fixed or the"
+        f"Allotment failed on this {owner}: {type(error).__name__} in {_locate_error(error)}. This is a bug in Allotment:"
+        f" report {'it with the trace' if owner == 'tenant' else 'this message'}. The {owner} keeps its last published manifests until the bug is fixed or the"
         " declaration that causes it is changed"
     )
     return Rejection(words, RULE, "".join(traceback.format_exception(error)))

@@ -48,6 +48,7 @@ from allotment.services.publish.tenant_retention import (
     find_refused_transitions,
     find_tenants_of_invalid_clusters,
 )
+from allotment.services.rendered_catalog_check import check_rendered_catalog
 from allotment.services.renderer import ClusterRenderer, Renderer
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class ReleaseBuilder:
         self._cache = RenderCache(open_cache)
         self._file_cache = PublishedFileCache()
         self._published_trees: PublishedTrees | None = None
-        self._catalog_cache = CatalogCache()
+        self._catalog_cache = CatalogCache(check_rendered_catalog)
         self._cluster_renderer: ClusterRenderer | None = None
 
     def build_release(

@@ -41,6 +41,7 @@ from allotment.services.pull_requests.merge_plan import (
     is_tenant_file,
 )
 from allotment.services.pull_requests.month_budget import with_month_forecasts
+from allotment.services.rendered_catalog_check import check_rendered_catalog
 from allotment.services.reporter.status_reader import read_cached_cold_times, read_cached_deletion_marks
 
 LOST_IMMEDIATELY = (
@@ -266,7 +267,10 @@ def check_base(
 ) -> RepositoryCheck:
     """Return the check of a plan's base."""
     options = CheckOptions(
-        open_cache=open_cache, runtime_states=all_prepared_state, processes=processes or count_cores()
+        open_cache=open_cache,
+        runtime_states=all_prepared_state,
+        processes=processes or count_cores(),
+        check_catalog=check_rendered_catalog,
     )
     return check_repository(base, day, options)
 

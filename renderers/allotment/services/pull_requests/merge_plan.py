@@ -46,6 +46,7 @@ from allotment.services.pull_requests.tenant_comparison import (
     TenantComparison,
     list_platform_markers,
 )
+from allotment.services.rendered_catalog_check import check_rendered_catalog
 from allotment.services.renderer import ClusterRenderer
 
 MAX_DECLARED = 60  # changed fields that a plan lists for one topic; no limit for access and approvals
@@ -108,7 +109,11 @@ class MergePlan:
             self.result_check = check_repository(
                 after,
                 options.day,
-                CheckOptions(runtime_states=all_prepared_state, processes=options.processes),
+                CheckOptions(
+                    runtime_states=all_prepared_state,
+                    processes=options.processes,
+                    check_catalog=check_rendered_catalog,
+                ),
                 Comparison(base=base, today=options.current_day),
             )
 
