@@ -18,8 +18,8 @@ def build_rejection(error: Exception, owner: str = "tenant") -> Rejection:
 
     If `error` is a bug, the rejection has the trace of the error, and a message that names the place in the program and
     repeats nothing that the tenant wrote. If `error` does not concern a single tenant, raises `error`: an OSError is a
-    fault of the machine, and an AllotmentError concerns several tenants, unless the isolation gate raised it. `owner` is
-    what failed: `tenant` or `cluster`.
+    fault of the machine, and an AllotmentError concerns several tenants, unless the isolation gate raised it. `owner` names
+    the kind of owner: `tenant` or `cluster`.
     """
     if isinstance(error, IsolationBroken):
         words = f"the isolation gate rejects its manifests because of a bug in Allotment: report this message: {error}"
