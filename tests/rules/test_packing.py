@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Allot, edit, errors
+from tests.support.published import Place, git
 
 STOCK, SPEC = "clusters/us-1/stocks/h100-one.yaml", "platform/specs/h100-one.yaml"
 
@@ -37,3 +38,18 @@ def test_it_names_what_is_short(count: int, cpu: int, memory: str, reason: str, 
     edit(sample, STOCK, "count: 8", f"count: {count}")
     edit(sample, SPEC, "  cpu: 22\n  memory: 220Gi", f"  cpu: {cpu}\n  memory: {memory}")
     assert why(sample, allot) == reason
+
+
+def test_the_stock_that_a_change_adds_is_to_blame(place: Place, allot: Allot) -> None:
+    """The large units of the new stock are packed first, so the small units of an old stock have no room."""
+    new = "clusters/us-1/stocks/another-eight.yaml"
+    text = (
+        (place.root / "clusters/us-1/stocks/h100-eight.yaml")
+        .read_text()
+        .replace("name: h100-eight", "name: another-eight")
+    )
+    (place.root / new).write_text(text)
+    git(place.root, "add", "-A")
+    for words in (["--base", "main"], []):
+        lines = [line for line in errors(allot("validate", "--repo", place.root, *words)) if line.endswith("[packing]")]
+        assert [line.partition(":")[0] for line in lines] == [new], words

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -173,16 +173,20 @@ class _NodeGroup(NamedTuple):
         return _NodeGroup(number, resources, self.cpu - units * unit.cpu, self.memory - units * unit.memory, True)
 
 
-def pack_stocks(pool: NodePoolSpec, stocks: Iterable[tuple[str, GPUSpecSpec, int]]) -> Packing:
+def pack_stocks(
+    pool: NodePoolSpec, stocks: Iterable[tuple[str, GPUSpecSpec, int]], last: Collection[str] = ()
+) -> Packing:
     """Pack `stocks` (name, spec, units) on the identical nodes of a pool: first fit, the largest units first.
+
+    The stocks with the names `last` get the room that the others leave.
 
     Units are compared by GPUs, then by memory, then by CPU. Nodes with the same load are in one group, so the computing
     time does not depend on the number of nodes.
     """
 
-    def size(stock: tuple[str, GPUSpecSpec, int]) -> tuple[int, int, int, str]:
+    def size(stock: tuple[str, GPUSpecSpec, int]) -> tuple[bool, int, int, int, str]:
         unit = unit_of_spec(stock[1])
-        return -unit.amount, -unit.memory, -unit.cpu, stock[0]
+        return stock[0] in last, -unit.amount, -unit.memory, -unit.cpu, stock[0]
 
     nodes = [_NodeGroup(pool.node_limit, node_resources(pool), pool.node.cpu, pool.node.memory, False)]
     missing: dict[str, int] = {}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from allotment.capacity.units import Unit, node_resources, pack_stocks, pool_stocks, unit_of_spec
-from allotment.declared.inventory import Catalog
+from allotment.declared.inventory import Catalog, DeclarationFile
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.values import format_cpu, format_size
@@ -16,13 +16,23 @@ RULE = "packing"
 CPU, MEMORY = "CPU", "memory"
 
 
-def check(catalog: Catalog) -> Iterator[Finding]:
-    """Check every pool. Each finding is at a stock with units that don't fit."""
+def check(
+    catalog: Catalog, is_changed: Callable[[str, DeclarationFile[Stock]], bool] | None = None
+) -> Iterator[Finding]:
+    """Check every pool. Each finding is at a stock with units that don't fit.
+
+    `is_changed` returns whether a change adds or changes a stock of a cluster. If the other stocks leave too little room, the
+    finding is at this stock.
+    """
     for cluster in catalog.clusters.values():
         stocks = cluster.of_kind(Stock)
         for pool in cluster.of_kind(NodePool).values():
             stock_counts = pool_stocks(catalog, cluster, pool.model.name)
             packing = pack_stocks(pool.model.spec, stock_counts)
+            if packing.missing and is_changed is not None:
+                changed = {name for name, _, _ in stock_counts if is_changed(cluster.name, stocks[name])}
+                blamed = pack_stocks(pool.model.spec, stock_counts, changed)
+                packing = blamed if blamed.missing else packing  # another order may have luck, and is no proof of room
             everyone = ", ".join(f"{name} {count}" for name, _, count in stock_counts)
             units = {name: (unit_of_spec(spec), count) for name, spec, count in stock_counts}
             short = _shortages(pool.model.spec, units.values())

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from allotment.capacity.units import SpecStocks, UnitClaim, stocks_of_spec
-from allotment.declared.inventory import Catalog, ScopeDeclarations
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.stock import Stock
 from allotment.declared.layout import Scope, path_of
 from allotment.declared.placement import clusters_of
 from allotment.declared.references import references
@@ -146,6 +147,14 @@ class Tally:
     @cached_property
     def _changed_paths(self) -> frozenset[str]:
         return frozenset(self._changed_files())
+
+    def is_changed_stock(self, cluster: str, stock: DeclarationFile[Stock]) -> bool:
+        """Return whether the change adds or changes a stock."""
+        if not self.has_base:
+            return self.is_changed(stock.path)
+        before = self._clusters_before.get(cluster)
+        old = before.of_kind(Stock).get(stock.model.name) if before is not None else None
+        return old is None or old.model.spec != stock.model.spec
 
     def stocks_before(self, cluster: str, gpu_spec: str) -> SpecStocks:
         """Return the stocks of a GPUSpec in a cluster at the base; empty if there is no base, or no such cluster."""

@@ -11,7 +11,7 @@ from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
 from allotment.problems import Finding, Problem
-from allotment.rules import CHANGE_RULES, SHARED_RULES, references, stock
+from allotment.rules import CHANGE_RULES, SHARED_RULES, packing, references, stock
 from allotment.rules.folder_change import FolderChange
 from allotment.rules.tally import Tally, TallyBase, TallyEntry, build_tally_entry
 from allotment.services.check.workers import locate_findings, read_scope
@@ -83,6 +83,14 @@ def check_shared_rules(source: Source, catalog: Catalog, tally: Tally) -> list[P
     """Return the problems that several owners cause together."""
     findings = [finding for check in SHARED_RULES.values() for finding in check(catalog, tally)]
     return locate_findings(findings, source)
+
+
+def blame_changed_stocks(source: Source, catalog: Catalog, tally: Tally, problems: list[Problem]) -> list[Problem]:
+    """Return the problems of the catalog. Those about units without room are at the stocks that the change adds or changes."""
+    others = [problem for problem in problems if problem.rule != packing.RULE]
+    if len(others) == len(problems):
+        return problems
+    return others + locate_findings(packing.check(catalog, tally.is_changed_stock), source)
 
 
 def merge_problems(*problem_groups: Iterable[Problem]) -> list[Problem]:

@@ -21,6 +21,7 @@ from allotment.services.check.cross_checks import (
     NO_CHANGE,
     ChangeCheck,
     Revision,
+    blame_changed_stocks,
     check_changes,
     check_shared_rules,
     check_tenant_changes,
@@ -234,8 +235,9 @@ def _with_shared_problems(
     """Return the check with its `shared_problems`, and with `problems` from all parts of the check."""
     tally = Tally(checked.tally_entries, change.base, comparison.changed_files or no_changed_files)
     shared = check_shared_rules(source, checked.catalog, tally)
-    problems = merge_problems(checked.platform_problems, change.problems, shared, *checked.tenant_problems.values())
-    return checked._replace(shared_problems=shared, problems=problems)
+    platform = blame_changed_stocks(source, checked.catalog, tally, checked.platform_problems)
+    problems = merge_problems(platform, change.problems, shared, *checked.tenant_problems.values())
+    return checked._replace(platform_problems=platform, shared_problems=shared, problems=problems)
 
 
 def _without(values: Mapping[str, V], names: Collection[str]) -> dict[str, V]:
