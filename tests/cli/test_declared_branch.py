@@ -8,6 +8,7 @@ import pytest
 from tests.conftest import Allot, edit
 from tests.support.doctor_output import lines
 from tests.support.published import Place, git
+from tests.support.signing_keys import declare, new_key
 from tests.support.unmerged_branch import AUTHOR, PLATFORM, check_out_branch
 
 from allotment.adapters import forge
@@ -35,10 +36,38 @@ def test_a_dry_run_of_it_asks_no_repository_that_it_names(published: Place) -> N
 
 def test_a_trial_of_it_reads_no_status_that_it_names(published: Place, tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "--bare", "trial.git")
+    trial = "--to", str(tmp_path / "trial.git")
     check_out_branch(published, (PLATFORM, "branch: mine", "branch: mine\n    status: https://127.0.0.1:9/evil"))
     for words in ([], ["--dry-run"]):
-        result = published.publish("--to", str(tmp_path / "trial.git"), *words)
+        result = published.publish(*trial, *words)
         assert (result.code, "127.0.0.1:9" in result.out + result.err) == (0, False), result.err
+    git(published.root, "remote", "rename", "origin", "upstream")
+    result = published.publish(*trial)
+    assert (result.code, "127.0.0.1:9" in result.out + result.err) == (0, False), result.err
+
+
+def test_a_shallow_clone_of_it_asks_no_repository_that_it_names(published: Place, allot: Allot, tmp_path: Path) -> None:
+    check_out_branch(published, (PLATFORM, "branch: mine", "branch: mine\n    rendered: https://127.0.0.1:9/evil"))
+    url = f"file://{published.remote}"
+    git(tmp_path, "clone", "-q", "--depth=1", "--branch=mine", url, str(tmp_path / "shallow"))
+    refused = allot("publish", "--repo", tmp_path / "shallow")
+    assert (refused.code, "may not be merged, and this clone is shallow" in refused.err) == (2, True)
+    for words in ([], ["--dry-run"]):
+        result = allot("publish", "--repo", tmp_path / "shallow", *words)
+        assert "127.0.0.1:9" not in result.out + result.err
+
+
+def test_a_trial_of_it_gets_no_signature_that_counts_elsewhere(published: Place, tmp_path: Path) -> None:
+    key = new_key(tmp_path, "key")
+    declare(published, key)
+    published.merge()
+    assert published.publish("--adopt", "--signing-key", key).code == 0
+    git(tmp_path, "init", "-q", "--bare", "trial.git")
+    check_out_branch(published)
+    signed = published.publish("--to", str(tmp_path / "trial.git"), "--signing-key", key)
+    assert (signed.code, "isn't merged, and every repository would trust its signature" in signed.err) == (2, True)
+    assert published.publish("--to", str(tmp_path / "trial.git")).code == 0
+    assert b"gpgsig" not in git(tmp_path / "trial.git", "cat-file", "commit", "rendered/eu-1").encode()
 
 
 def test_a_default_branch_names_another_branch(published: Place) -> None:

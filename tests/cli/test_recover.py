@@ -56,6 +56,9 @@ def test_a_push_takes_no_commit_of_a_stranger_along(published: Place, allot: All
     (published.root / "evil").write_text("x\n")
     git(published.root, "add", "-A")
     git(published.root, "-c", "user.name=Eve", "-c", "user.email=eve@evil.test", "commit", "-qm", "A workflow")
+    advice = recover(published, allot).out.splitlines()[-1]
+    assert advice.startswith("Don't push it: ") and "is not merged" in advice
+    git(published.root, "branch", "-q", "-D", BRANCH)
     refused = recover(published, allot, "--push", "origin")
     assert (refused.code, "is not merged, and a push of the new branch would also push" in refused.err) == (2, True)
     assert f"refs/heads/{BRANCH}" not in published.refs()
@@ -63,7 +66,7 @@ def test_a_push_takes_no_commit_of_a_stranger_along(published: Place, allot: All
     git(published.root, "remote", "rename", "origin", "upstream")
     for commit in ("HEAD", "upstream/main"):
         result = recover(published, allot, "--push", "upstream", "--from", str(published.remote), "--commit", commit)
-        assert (result.code, "is not merged" in result.err) == (2, True), "without origin, nothing is merged"
+        assert (result.code, "without the remote origin nothing is merged" in result.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -376,7 +376,10 @@ def test_an_error_elsewhere_in_a_cluster_leaves_its_key(place: Place, run: Run, 
         edit(place.root, "clusters/eu-1/cluster.yaml", reporter, unreadable)
         place.merge()
         result = run("--cluster", "eu-1", *DAY, "-o", "json")
-        assert "its declaration can't be read, so the key of its reporter is unknown" in result.err
+        assert (
+            "spec.reporter.publicKey can't be read, so no commit is trusted: correct clusters/eu-1/cluster"
+            in result.err
+        )
         assert json.loads(result.out)["intervals"] == []
         edit(place.root, "clusters/eu-1/cluster.yaml", unreadable, reporter)
 

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.repository import Repository, SignaturesUnavailable
+from allotment.adapters.git.repository import UNKNOWN_KEY, Repository, SignaturesUnavailable
 from allotment.adapters.git.trees import MalformedTree
 from allotment.branches.branch import Branch
 from allotment.branches.retention_ref import RETAINED, fetch_record
@@ -185,7 +185,11 @@ def _read_branch(
                 f"none of the newest {MOST_FORGED:,} commits there, or of the branch beside it, has the signature of the key that"
                 " spec.publisher.publicKey of the platform declares"
             )
-            raise _unproven_error(cluster, own, fault, _KEY_REMEDY)
+            if key == UNKNOWN_KEY:
+                fault = "spec.publisher.publicKey of the platform can't be read, so no commit is trusted"
+            raise _unproven_error(
+                cluster, own, fault, "Correct platform/platform.yaml" if key == UNKNOWN_KEY else _KEY_REMEDY
+            )
         return branch
     fault = _listing_fault(branch)
     like = _newest_similar_commit(repository, tip, cluster) if own is None or fault else None

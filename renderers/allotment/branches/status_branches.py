@@ -17,13 +17,12 @@ from allotment.adapters.git.repository import MAX_READ_BYTES, UNKNOWN_KEY, Repos
 from allotment.branches.branch import Branch
 from allotment.declared.values import NAME_PATTERN
 from allotment.manifests.names import status_branch
-from allotment.manifests.yaml_text import Malformed
-from allotment.observed.status import ImplausibleStatus, parse_cluster_status
 from allotment.problems import OperationRefused, quote_value
 
 SUMMARY, CLUSTER, CAPACITY = "summary.md", "stocks.yaml", "capacity.yaml"
 _TENANTS_FOLDER, _USAGE_FOLDER = "tenants/", "usage/"
 _CAPACITY_USAGE = "capacity.jsonl"
+_CLUSTER_FIELD = re.compile(rb'^  cluster: "?([a-z0-9-]+)"?$', re.MULTILINE)
 _NAME = re.compile(NAME_PATTERN.strip("^$"))
 
 
@@ -107,12 +106,10 @@ def read_fetched_status_branches(
     }
 
 
-def list_fetched_commits(
-    repository: Repository, cluster: str, key: str | None, *, is_at_origin: bool = True
-) -> list[str]:
+def list_fetched_commits(repository: Repository, cluster: str, key: str | None, *, is_at_origin: bool) -> list[str]:
     """Return the commits of a cluster's status branch that earlier fetches left in the clone.
 
-    If the cluster declares a key, only commits with its signature count. `is_at_origin` says whether the status branches are at
+    If the cluster declares a key, only commits with its signature and the name of the cluster count. `is_at_origin` says whether the status branches are at
     origin, so that `git fetch` brings them; else a branch of origin with such a name belongs to somebody else.
     """
     states = _list_fetched_states(repository, cluster, key, is_at_origin=is_at_origin)
@@ -166,7 +163,10 @@ def _check_status_branch(
         unread = Branch(repository, cluster, tip, None, None, forged=own)
         return StatusBranch(unread, None, f"commit {own} can't be read: {error}")
     if not signed and key == UNKNOWN_KEY:
-        return StatusBranch(branch, None, "its declaration can't be read, so the key of its reporter is unknown")
+        reason = (
+            f"spec.reporter.publicKey can't be read, so no commit is trusted: correct clusters/{cluster}/cluster.yaml"
+        )
+        return StatusBranch(branch, None, reason)
     if not signed:
         return StatusBranch(branch, None, f"commit {own} is not signed with the cluster's key")
     if key is not None and (other := _read_cluster_name(branch)) not in (cluster, None):
@@ -177,11 +177,9 @@ def _check_status_branch(
 
 
 def _read_cluster_name(branch: Branch) -> str | None:
-    """Return the name of the cluster in its status; None if the branch has no status, or that of another version."""
-    try:
-        return parse_cluster_status(branch.read(CLUSTER)).cluster
-    except (KeyError, Malformed, ImplausibleStatus):
-        return None
+    """Return the name of the cluster in its status, also in one of another version; None if the branch has none."""
+    match = _CLUSTER_FIELD.search(branch.read(CLUSTER)) if CLUSTER in branch.files else None
+    return match[1].decode() if match else None
 
 
 def _check_readable(repository: Repository, branch: Branch) -> None:

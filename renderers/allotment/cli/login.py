@@ -11,7 +11,6 @@ import click
 from allotment.cli.completers import complete_clusters
 from allotment.cli.options import (
     WholeNumber,
-    find_origin,
     find_repository,
     open_merged_source,
     open_source,
@@ -58,6 +57,7 @@ def command(*, cluster: str, print_token: bool, remove: bool, port: int, no_brow
     """
     from allotment.services.access.tokens import LoginOptions, log_in, read_token, remove_tokens
     from allotment.services.platform_settings import list_cluster_names, read_cluster
+    from allotment.services.reporter.clone import Clone
 
     if print_token and remove:
         raise click.UsageError("--print-token and --remove exclude each other: omit one of them")
@@ -69,7 +69,7 @@ def command(*, cluster: str, print_token: bool, remove: bool, port: int, no_brow
     declared = read_cluster(source, cluster)
     if declared is None:
         raise OperationRefused(f"clusters/{cluster}/cluster.yaml can't be read: `allot validate` shows the reason")
-    repository = find_origin(root)
+    repository = Clone(root).origin_url
     if print_token:
         click.echo(read_token(declared, repository))
     elif remove:

@@ -201,18 +201,6 @@ def open_source(root: Path, commit: str | None) -> Source:
     return CommitSource(root, commit)
 
 
-def find_origin(root: Path) -> str:
-    """Return the URL of the remote origin without credentials; empty if the folder has none."""
-    from allotment.adapters.git.remote import without_userinfo
-    from allotment.adapters.git.repository import Repository
-    from allotment.services.platform_settings import ORIGIN
-
-    try:
-        return without_userinfo(Repository(root).git.url_of(ORIGIN) or "")
-    except OperationRefused:  # the folder is not in a Git repository
-        return ""
-
-
 def open_merged_source(root: Path, *, may_be_folder: bool = True) -> Source:
     """Return the merged declarations, because a branch can name other hosts.
 

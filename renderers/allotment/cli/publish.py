@@ -99,7 +99,7 @@ def command(
     """
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
-    from allotment.services.platform_settings import resolve_branch_urls
+    from allotment.services.platform_settings import BranchUrls, resolve_branch_urls
     from allotment.services.publish.publisher import Publisher
     from allotment.services.publish.release_builder import ReleaseBuilder
     from allotment.services.publish.tenant_retention import PlatformInvalid
@@ -108,15 +108,25 @@ def command(
     source = CommitSource(root, ref)
     branch = _fetch_branch(root, source) if url is None else None
     settings = _find_settings(root, source, branch)
-    if branch is not None and branch.tip is not None and settings is not source:
+    is_unmerged = settings is not None and settings is not source
+    if branch is not None and is_unmerged:
         unmerged = (
             f"{source.commit[:12]} isn't in the branch {branch.name} of origin. Publishing it would block later merges to this"
             " branch: merge it first, or name another repository with --to"
         )
+        if source.repository.is_shallow():
+            unmerged = f"{source.commit[:12]} may not be merged, and this clone is shallow: run `git fetch --unshallow`"
         if not dry_run:
             raise OperationRefused(unmerged)
         click.echo(f"warning: allot publish will refuse this commit: {unmerged}", err=True)
-    to, seen_at = resolve_branch_urls(settings, "origin", url, status)
+    if is_unmerged and signing_key:
+        raise OperationRefused(
+            f"{source.commit[:12]} isn't merged, and every repository would trust its signature: omit --signing-key"
+        )
+    if settings is None:  # with --to
+        to, seen_at = BranchUrls(str(url), status or str(url))
+    else:
+        to, seen_at = resolve_branch_urls(settings, "origin", url, status)
     remote = Remote(source.repository, to)
     with show_progress("Rendering tenants") as progress:
         publisher = Publisher(
@@ -127,6 +137,7 @@ def command(
             status=Remote(source.repository, seen_at),
             dry_run=dry_run,
             signing_key=signing_key,
+            needs_key=not is_unmerged,
             adopt=adopt,
             find_tip=partial(_fetch_tip, root, source),
             check_precondition=partial(_check_preconditions, root, branch, checksum, choose_day(source, as_of)),
@@ -189,19 +200,27 @@ def _fetch_tip(root: Path, source: CommitSource) -> str | None:
         return Remote(source.repository, str(root)).look(name).get(name)
 
 
-def _find_settings(root: Path, source: CommitSource, branch: DeclaredBranch | None) -> CommitSource:
+def _find_settings(root: Path, source: CommitSource, branch: DeclaredBranch | None) -> CommitSource | None:
     """Return the commit that names the repositories to contact: `source` if it was a state of the branch, else its tip.
 
-    With --to, `branch` is None, and the tip is that of `_fetch_tip`. If there is no tip or the clone is shallow, `source` is
-    not checked here: without --to, the publisher refuses both, except for a first publish. Publishing an unmerged commit would
-    block the next publish, because the next merged commit does not contain the unmerged commit.
+    Publishing an unmerged commit would block the next publish, because the next merged commit does not contain it. If
+    origin has no such branch, return `source`: the publisher then permits only the first publish. With --to, `branch` is
+    None; return None if origin does not tell whether `source` is merged.
     """
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.history import is_on_first_parents
 
     repository = source.repository
-    tip = _fetch_tip(root, source) if branch is None else branch.tip
-    if tip is None or repository.is_shallow() or is_on_first_parents(repository, source.commit, tip):
+    if branch is None:
+        try:
+            tip = _fetch_branch(root, source).tip
+        except OperationRefused:
+            return None
+    else:
+        tip = branch.tip
+    if tip is None:
+        return None if branch is None else source
+    if source.commit == tip or (not repository.is_shallow() and is_on_first_parents(repository, source.commit, tip)):
         return source
     return CommitSource(root, tip, repository)
 

@@ -79,8 +79,15 @@ def command(
     click.echo(f"{branch}: {recovery.commit[:12]} raises {what} to attempt {recovery.attempt}. {recovery.because}.")
     if recovery.overwrites:
         click.echo(f"With it {recovery.overwrites}.", err=True)
-    click.echo(
-        "Open a pull request for this branch."
-        if push
-        else f"Push it, and open a pull request: git push origin {branch}"
-    )
+    click.echo("Open a pull request for this branch." if push else _describe_push(root, ref, branch))
+
+
+def _describe_push(root: Path, ref: str, branch: str) -> str:
+    """Return how to push the branch, or the reason why nobody should."""
+    from allotment.services.recovery import require_merged
+
+    try:
+        require_merged(root, ref)
+    except OperationRefused as error:
+        return f"Don't push it: {error}"
+    return f"Push it, and open a pull request: git push origin {branch}"

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from allotment.adapters.declaration_source import Source
     from allotment.adapters.tree_folder import WriteCounts
     from allotment.services.check.repository_check import RepositoryCheck
-    from allotment.services.rendered_catalog_check import check_rendered_catalog
     from allotment.services.renderer import CollectFiles
 
 COPY_BYTES = 1 << 16  # bytes that are copied at a time
@@ -166,6 +165,7 @@ def _check_and_render(
     """
     from allotment.services.check.check_options import CheckOptions
     from allotment.services.check.repository_check import check_repository
+    from allotment.services.rendered_catalog_check import check_rendered_catalog
     from allotment.services.renderer import Renderer
 
     clusters, tenants = selection

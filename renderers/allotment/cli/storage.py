@@ -20,7 +20,6 @@ from allotment.cli.edit_commands import storage_verbs
 from allotment.cli.lists import storage_list
 from allotment.cli.lists.show import show_storage
 from allotment.cli.options import (
-    find_origin,
     find_repository,
     is_quiet,
     open_merged_source,
@@ -114,8 +113,8 @@ def copy(
 
     The storage needs an `accessor`, and its `mode: ReadWrite` to copy files to it. The command connects to its file server with your
     own rights: those of a kubeconfig that permits listing pods and forwarding ports, or your role in the tenant at the URL of the
-    storage, after `allot login`. This URL comes from the merged declarations of `origin`, because a branch can name other hosts;
-    without `origin`, from the folder. In a browser, open the URL that `allot status TENANT/NAME` prints.
+    storage, after `allot login`. This URL comes from the merged declarations of `origin`, because a branch can name other hosts.
+    In a browser, open the URL that `allot status TENANT/NAME` prints.
 
     Exit status: 0 all files are copied, 2 the command is wrong, or the copy is not complete.
 
@@ -154,9 +153,10 @@ def _open_access(
     from allotment.services.access.file_access import ForwardedFiles, PublishedFiles, find_storage, require_writable
     from allotment.services.access.tokens import read_token
     from allotment.services.platform_settings import read_cluster
+    from allotment.services.reporter.clone import Clone
 
     is_forwarded = not uses_url and bool(kubeconfig or context or list_contexts(kubeconfig))
-    source = open_source(root, None) if is_forwarded else open_merged_source(root)
+    source = open_source(root, None) if is_forwarded else open_merged_source(root, may_be_folder=False)
     storage = find_storage(source, remote.tenant, remote.storage)
     if is_upload:
         require_writable(storage, remote.tenant)
@@ -166,7 +166,9 @@ def _open_access(
     declared = read_cluster(source, cluster)
     if declared is None:
         raise OperationRefused(f"clusters/{cluster}/cluster.yaml can't be read: `allot validate` shows its errors")
-    return PublishedFiles(declared, remote.tenant, storage.model, partial(read_token, repository=find_origin(root)))
+    return PublishedFiles(
+        declared, remote.tenant, storage.model, partial(read_token, repository=Clone(root).origin_url)
+    )
 
 
 def _plan_upload(access: FileAccess, local: Path, remote: RemotePath) -> UploadPlan:

@@ -25,9 +25,7 @@ Topic = Literal[
     "offers",
     "platform",
 ]
-TOPICS: tuple[Topic, ...] = (
-    "access", "approvals", "addresses", "prices", "plans", "tenants", "capacity", "clusters", "apps", "offers", "platform",
-)  # fmt: skip
+TOPICS: tuple[Topic, ...] = get_args(Topic)
 NEVER_TRUNCATED: tuple[Topic, ...] = ("access", "approvals")
 AccessGroup = Literal[
     "Admin", "member", "identity setting", "Public URL", "wider exposure", "other change", "Members URL"

@@ -91,10 +91,12 @@ def unit_resources(spec: GPUSpecSpec) -> Frozen:
 
 
 @lru_cache
-def _build_resources(cpu: int, memory: int, disk: int | None, gpu_resource: str = "", gpu_amount: int = 0) -> Frozen:
+def _build_resources(
+    cpu: int, memory: int, ephemeral_storage: int | None, gpu_resource: str = "", gpu_amount: int = 0
+) -> Frozen:
     amounts = {"cpu": format_cpu(cpu), "memory": format_size(memory)}
-    if disk is not None:
-        amounts["ephemeral-storage"] = format_size(disk)
+    if ephemeral_storage is not None:
+        amounts["ephemeral-storage"] = format_size(ephemeral_storage)
     if gpu_resource:
         amounts[gpu_resource] = str(gpu_amount)
     return Frozen(requests=amounts, limits=dict(amounts))

@@ -51,7 +51,7 @@ FILE_RULES = {
     "image-pull-path": "The path of the platform's pull credential and the prefix of the tenants don't overlap, so that no tenant"
     " can read or write the credential.",
     "internal-error": "Allotment failed on a tenant or a cluster because of a bug in Allotment. It keeps its last published manifests, all others"
-    " are published. Report the bug with the trace from the log, or from the file that the command names.",
+    " are published. Report the bug: for a tenant with the trace from the log, or from the file that the command names.",
     "isolation": "Rendered objects are in the namespace of their owner, and have only permitted kinds and fields. A violation is"
     " a bug in Allotment, or a declaration that exploits a bug: Allotment publishes nothing of it.",
     "key": "A key is plain text before a colon.",

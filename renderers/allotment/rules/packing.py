@@ -21,7 +21,7 @@ def check(
 ) -> Iterator[Finding]:
     """Check every pool. Each finding is at a stock with units that don't fit.
 
-    `is_changed` returns whether a change adds or changes a stock of a cluster. If the other stocks leave too little room, the
+    `is_changed` returns whether a change adds units to a stock of a cluster. If the other stocks leave too little room, the
     finding is at this stock.
     """
     for cluster in catalog.clusters.values():

@@ -149,12 +149,15 @@ class Tally:
         return frozenset(self._changed_files())
 
     def is_changed_stock(self, cluster: str, stock: DeclarationFile[Stock]) -> bool:
-        """Return whether the change adds or changes a stock."""
+        """Return whether the change adds units to a stock, or moves it to another pool or GPUSpec."""
         if not self.has_base:
             return self.is_changed(stock.path)
         before = self._clusters_before.get(cluster)
         old = before.of_kind(Stock).get(stock.model.name) if before is not None else None
-        return old is None or old.model.spec != stock.model.spec
+        if old is None:
+            return True
+        was, is_now = old.model.spec, stock.model.spec
+        return is_now.count > was.count or (is_now.gpu_spec, is_now.node_pool) != (was.gpu_spec, was.node_pool)
 
     def stocks_before(self, cluster: str, gpu_spec: str) -> SpecStocks:
         """Return the stocks of a GPUSpec in a cluster at the base; empty if there is no base, or no such cluster."""

@@ -98,7 +98,10 @@ def _read_public_key(source: Source, path: str, field: str) -> str | None:
     Reads only this field: with an error in another field, the commits still need a signature.
     """
     try:
-        owner = read(source.read(path)).value["spec"].get(field)  # type: ignore[index]
+        document = read(source.read(path))
+        if document.findings:  # for example a field that is given twice
+            return UNKNOWN_KEY
+        owner = document.value["spec"].get(field)  # type: ignore[index]
         return None if owner is None else TypeAdapter[str](SshKey).validate_python(owner["publicKey"])
     except (OSError, KeyError, TypeError, AttributeError, ValidationError):
         return UNKNOWN_KEY
@@ -158,6 +161,11 @@ class BranchUrls(NamedTuple):
 
     rendered: str
     status: str
+
+
+def has_status_at_origin(source: Source) -> bool:
+    """Return whether the status branches are at origin, so that `git fetch` brings them."""
+    return resolve_branch_urls(source, ORIGIN).status == ORIGIN
 
 
 def resolve_branch_urls(

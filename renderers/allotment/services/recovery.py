@@ -82,6 +82,11 @@ def create_recovery_commit(
 def require_merged(root: Path, ref: str) -> None:
     """Raise OperationRefused if a commit was no state of origin's branch of declarations. Without origin, nothing is merged."""
     clone = Clone(root)
+    if not clone.has_origin:
+        raise OperationRefused(
+            "a push of the new branch would also push the commits before it, and without the remote origin nothing is merged:"
+            " run `git remote add origin URL`, or `git remote rename NAME origin`"
+        )
     declared, commit = clone.fetch_declared_commit(), clone.repository.resolve_named_commit(ref)
     if not declared.branch or not is_on_first_parents(clone.repository, commit, declared.source.commit):
         raise OperationRefused(

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from tests.support.published import git
@@ -14,6 +15,7 @@ from tests.support.published import git
 from allotment.adapters.git.http_login import HttpLogin
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.processes import Limit
 from allotment.problems import OperationRefused
 
 TOKEN = "s3cret-token-4711"
@@ -24,9 +26,11 @@ class _Handler(BaseHTTPRequestHandler):
     """Refuses each request, and repeats its login in the answer."""
 
     status = 403
+    login_counts: ClassVar[list[int]] = []
 
     def do_GET(self) -> None:
         login = self.headers.get("Authorization", "")
+        self.login_counts.append(len(self.headers.get_all("Authorization", [])))
         data = f"{login} is {base64.b64decode(login.split()[-1]).decode() if login else ''}, refused\n".encode()
         self.send_response(self.status)
         self.send_header("WWW-Authenticate", 'Basic realm="x"')
@@ -49,7 +53,7 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("in_url", [True, False])
-@pytest.mark.parametrize("action", ["push", "look", "fetch"])
+@pytest.mark.parametrize("action", ["push", "look", "fetch", "fetch_limited"])
 def test_a_server_that_repeats_the_login_does_not_reveal_it(
     action: str, in_url: bool, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,6 +68,8 @@ def test_a_server_that_repeats_the_login_does_not_reveal_it(
     with pytest.raises(OperationRefused) as caught:
         if action == "push":
             remote.push({"refs/heads/new": repository.resolve_named_commit("HEAD")})
+        elif action == "fetch_limited":
+            remote.fetch_limited(Limit(60, 1024), "refs/heads/main", "1" * 40)
         elif action == "look":
             remote.look("refs/heads/main")
         else:
@@ -84,3 +90,19 @@ def test_a_token_in_place_of_the_name_is_not_shown(url: str, tmp_path: Path, mon
         Remote(Repository(tmp_path), "origin").look("refs/heads/main")
     assert "could not read Password for" in str(caught.value)
     assert TOKEN not in str(caught.value)
+    monkeypatch.setattr(_Handler, "status", 403)
+    with pytest.raises(OperationRefused) as caught:
+        Remote(Repository(tmp_path), url.replace("://", f"://{TOKEN}:x-oauth-basic@")).look("refs/heads/main")
+    assert "refused" in str(caught.value)
+    assert TOKEN not in str(caught.value)
+
+
+def test_another_login_of_the_host_is_not_sent(url: str, tmp_path: Path) -> None:
+    """The checkout of a CI job leaves the login of the job for its host in the configuration of the clone."""
+    git(tmp_path, "init", "-q", "-b", "main")
+    host = url.removesuffix("acme/gpus.git")
+    git(tmp_path, "config", f"http.{host}.extraHeader", "Authorization: Basic am9iOmpvYg==")
+    with pytest.raises(OperationRefused) as caught:
+        Remote(Repository(tmp_path), url, login=HttpLogin("bot", TOKEN)).look("refs/heads/main")
+    assert "Basic *** is bot:***, refused" in str(caught.value)
+    assert _Handler.login_counts[-1] == 1

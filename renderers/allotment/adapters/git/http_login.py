@@ -9,15 +9,14 @@ from allotment.problems import hide_in_errors
 
 
 class HttpLogin:
-    """A name and a secret for HTTP. `repr` does not show the secret."""
+    """A name and a secret for HTTP. `repr` shows neither, because some forges take the token as the name."""
 
     def __init__(self, name: str, secret: str) -> None:
-        self._name = name
         self._pair = base64.b64encode(f"{name}:{secret}".encode()).decode("ascii")
         hide_in_errors(secret, self._pair)
 
     def __repr__(self) -> str:
-        return f"HttpLogin({self._name}, …)"
+        return "HttpLogin(…)"
 
     def environment(self, url: str) -> dict[str, str]:
         """Return the environment variables with which Git logs in at `url`, and at no other URL.
@@ -26,6 +25,7 @@ class HttpLogin:
         a password.
         """
         settings = (
+            (f"http.{url}.extraHeader", ""),  # the checkout of a CI job may have another login for the host
             (f"http.{url}.extraHeader", f"Authorization: Basic {self._pair}"),
             ("http.followRedirects", "false"),
             ("credential.helper", ""),

@@ -57,7 +57,9 @@ _LOCK_FAILURE_TEXTS = ("Unable to create", "exists; cannot create")
 # The seconds to wait before each retry of a push that failed because of a lock. A running push holds a lock for less
 # than a second. A lock that is still there after all pauses is therefore a leftover of a killed process.
 _LOCK_PAUSES = (0.25, 0.5, 1.0)
+_HTTP = ("http://", "https://")
 _MIN_TOKEN_LENGTH = 16  # characters; the name of a person is shorter than the token of a forge
+_REDIRECT_PATTERN = re.compile(r"returned error: 30[1278]\b")
 _LOCK_PATTERN = re.compile(r"Unable to create '([^']*\.lock)': File exists")
 # During a fetch or push, Git prints its progress every second while data arrives. `git ls-remote` prints no progress.
 # The liveness probe of a publisher fails only after a longer silence than these limits allow.
@@ -130,7 +132,8 @@ class Remote:
     By default, no ref in `repository` points at the fetched commits, so Git's maintenance removes them later. With
     `keep`, tracking refs point at them, so that they stay and the next fetch transfers only new objects. `transfer` is
     the time limit of a fetch or push, and `look` is the time limit of a request that only lists refs. With `login`, Git
-    logs in at the URL with a token. A password in an HTTP URL is such a login: other users can see the arguments of Git.
+    logs in at the URL with a token. A password in `url` is such a login, which follows no redirect: other users can see the arguments
+    of Git.
     """
 
     def __init__(
@@ -233,7 +236,8 @@ class Remote:
         """Return the error of a request that failed with a message of Git."""
         if any(reason in words for reason in (*_FORBIDDEN_TEXTS, *_NOT_FOUND_TEXTS)):
             return AccessDenied(f"{quote_value(str(self))} denies access: {self._redact(words)}")
-        return RemoteUnavailable(f"{quote_value(str(self))} doesn't answer: {self._redact(words)}")
+        remedy = "; write the URL to which the server redirects" if _REDIRECT_PATTERN.search(words) else ""
+        return RemoteUnavailable(f"{quote_value(str(self))} doesn't answer: {self._redact(words)}{remedy}")
 
     def fetch_limited(self, limit: Limit, ref: str, commit: str) -> None:
         """Fetch the commit of a stranger, such as the author of a pull request, unless `repository` has it.
@@ -328,17 +332,22 @@ def _userinfo(url: str) -> str:
     return f"{user}@" if slashes and at else ""
 
 
-def _list_secrets(url: str) -> tuple[str, ...]:
-    """Return the password of a URL, or the token in place of the name, as it is written and as it is sent."""
+def _list_secrets(url: str) -> list[str]:
+    """Return the password of a URL, and the token in place of the name, as they are written and as they are sent.
+
+    The name of an organisation that is also in the path is no token.
+    """
     name, colon, password = _userinfo(url).removesuffix("@").partition(":")
-    secret = password if colon else name
-    return (secret, unquote(secret)) if colon or len(secret) >= _MIN_TOKEN_LENGTH else ()
+    secrets = [password] if colon else []
+    is_token = url.startswith(_HTTP) and len(name) >= _MIN_TOKEN_LENGTH and name not in without_userinfo(url)
+    secrets += [name] if is_token else []
+    return [text for secret in secrets for text in (secret, unquote(secret))]
 
 
 def _find_login(url: str) -> HttpLogin | None:
     """Return the name and the password in an HTTP URL; None if it has no password."""
     name, colon, password = _userinfo(url).removesuffix("@").partition(":")
-    return HttpLogin(unquote(name), unquote(password)) if colon and url.startswith(("http://", "https://")) else None
+    return HttpLogin(unquote(name), unquote(password)) if colon and url.startswith(_HTTP) else None
 
 
 def without_userinfo(url: str) -> str:

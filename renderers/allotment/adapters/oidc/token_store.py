@@ -21,7 +21,7 @@ _MAX_BYTES = 1 << 20
 class LoginKey(NamedTuple):
     """The names of a login: the repository at origin, the cluster, its issuer, its client, and the domain of its hosts.
 
-    At the login, the merged declarations name all of them. So files of a checkout select this login or none: they can't
+    `repository` is the URL of origin in the clone. At the login, the merged declarations there name the others. So files of a checkout select this login or none: they can't
     send its token to the hosts of another domain, of another cluster, or of the cloud of another repository.
     """
 
@@ -83,7 +83,8 @@ class TokenStore:
 
     def write(self, key: LoginKey, tokens: StoredTokens | None) -> None:
         """Store tokens, or remove them if `tokens` is None. The caller holds the lock."""
-        entries = self._read_all()
+        # An older version stored logins by fewer names.
+        entries = {name: entry for name, entry in self._read_all().items() if len(name.split(" ")) >= len(key)}
         entries.pop(str(key), None)
         if tokens is not None:
             entries[str(key)] = tokens

@@ -51,7 +51,8 @@ class GPUSpecSpec(CatalogSpec):
         default=None,
         description="The limit of the files that a container writes outside of /scratch and storages, with its logs. They"
         " are on the disk of the node, which keeps this space free for each unit. The node evicts a pod that exceeds it. A"
-        f" change restarts the instances. Default: a limit of {format_size(DEFAULT_EPHEMERAL_STORAGE)}, for which the node keeps nothing free.",
+        f" change restarts the instances. Default: a limit of {format_size(DEFAULT_EPHEMERAL_STORAGE)}, for which the node keeps 128Mi free. Validation does not know the disks of nodes: a pod for which no"
+        " node has the space waits.",
     )
     sharing: SpecSharing | None = Field(
         default=None, description="How units share a GPU. Default: a unit has exclusive use of its GPUs."

@@ -159,7 +159,7 @@ def _build_namespace(space: str, labels: dict[str, str]) -> dict[str, Any]:
 
 
 class _GpuDensity(NamedTuple):
-    """The largest number of units that a cluster makes of one physical GPU, and the largest disk of a unit.
+    """The largest number of units that a cluster makes of one physical GPU, and the largest disk and files of a unit.
 
     `slices` has the number of units by GPU resource and GPU model. `disk` and `ephemeral_storage` are in bytes.
     """

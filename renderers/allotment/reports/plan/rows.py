@@ -90,7 +90,7 @@ def decisive_changes(plan: ChangePlan) -> Iterator[tuple[str, list[tuple[str, st
 
 
 def _access_counts(changes: Sequence[DeclaredChange]) -> str:
-    """Return the number of changes in each group, such as `1 Admin, 2 Public URLs`."""
+    """Return the number of people and fields in each group, such as `1 Admin, 2 Public URLs`."""
     counts = Counter(group for group, _ in {(change.access_group, change.subject) for change in changes})
     return ", ".join(pluralize(counts[group], group) for group in ACCESS_GROUPS if counts[group])
 

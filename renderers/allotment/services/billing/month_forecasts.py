@@ -27,7 +27,7 @@ from allotment.diff.cost_diff import CostChange
 from allotment.diff.month_forecast import MonthForecast
 from allotment.services.billing.usage_reader import read_fetched_record
 from allotment.services.check.catalog_check import check_catalog
-from allotment.services.platform_settings import ORIGIN, list_cluster_names, read_reporter_keys, resolve_branch_urls
+from allotment.services.platform_settings import has_status_at_origin, list_cluster_names, read_reporter_keys
 
 STALE_SECONDS = 2 * HOUR_SECONDS  # a reporter reports each hour
 _CLOCK_TOLERANCE = 86_400  # seconds that the clock of a cluster may be ahead
@@ -53,9 +53,12 @@ def read_month_record(
     repository: Repository, source: Source, tenants: Collection[str], month: CurrentMonth
 ) -> UsageRecord:
     """Return the usage of tenants in a month from the last fetched states of the declared clusters' status branches."""
-    is_at_origin = resolve_branch_urls(source, ORIGIN).status == ORIGIN
     return read_fetched_record(
-        repository, read_reporter_keys(source), tenants, month.period.start, is_at_origin=is_at_origin
+        repository,
+        read_reporter_keys(source),
+        tenants,
+        month.period.start,
+        is_at_origin=has_status_at_origin(source),
     )
 
 

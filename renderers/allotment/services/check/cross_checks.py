@@ -86,7 +86,7 @@ def check_shared_rules(source: Source, catalog: Catalog, tally: Tally) -> list[P
 
 
 def blame_changed_stocks(source: Source, catalog: Catalog, tally: Tally, problems: list[Problem]) -> list[Problem]:
-    """Return the problems of the catalog. Those about units without room are at the stocks that the change adds or changes."""
+    """Return the problems of the catalog. Those about units without room are at the stocks to which the change adds units."""
     others = [problem for problem in problems if problem.rule != packing.RULE]
     if len(others) == len(problems):
         return problems

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from pathlib import Path
+from typing import Literal
 
 from allotment.problems import AllotmentError, IsolationBroken
 from allotment.services.check.cpu_budget import Rejection
@@ -13,8 +14,8 @@ ISOLATION_RULE = "isolation"
 _PACKAGE_ROOT = Path(__file__).parents[2]
 
 
-def build_rejection(error: Exception, owner: str = "tenant") -> Rejection:
-    """Return the rejection of a tenant after `error` was raised while the tenant was read, checked or rendered.
+def build_rejection(error: Exception, owner: Literal["tenant", "cluster"] = "tenant") -> Rejection:
+    """Return the rejection of a tenant or a cluster after `error` was raised while it was read, checked or rendered.
 
     If `error` is a bug, the rejection has the trace of the error, and a message that names the place in the program and
     repeats nothing that the tenant wrote. If `error` does not concern a single tenant, raises `error`: an OSError is a

@@ -117,7 +117,7 @@ class Publisher:
     - `find_tip` returns the newest commit of the source branch, or None.
     - `check_precondition` receives the published source commit and the new source commit before each try. It raises
       OperationRefused to stop the publish.
-    - `signing_key` signs the commits.
+    - `signing_key` signs the commits. If `needs_key` is false, the commits of a trial need no declared key.
     - If `adopt` is true, the publisher accepts published commits that are unsigned or that no ref of Allotment names.
     """
 
@@ -134,6 +134,7 @@ class Publisher:
         dry_run: bool = False,
         check_precondition: Precondition | None = None,
         signing_key: Path | None = None,
+        needs_key: bool = True,
         adopt: bool = False,
     ) -> None:
         self.root = root
@@ -146,6 +147,7 @@ class Publisher:
         self._find_tip = find_tip
         self._dry_run = dry_run
         self._check_precondition = check_precondition
+        self._needs_key = needs_key
         self._signer = self.repository.sign_with(signing_key, keep=False) if signing_key else None
         self._adopt = adopt
         self._last_source: CommitSource | None = None
@@ -202,13 +204,13 @@ class Publisher:
         raise OperationRefused(f"lost the push race {MAX_TRIES} times: run the command again")
 
     def _find_publisher_key(self, source: CommitSource) -> str | None:
-        """Return the key that must sign the commits; None if the source declares no key.
+        """Return the key that must sign the commits; None if the source declares no key, or if they need none.
 
         Raises KeyMissing if the configured signing key is a different key or missing. A dry run needs no signing key.
         """
-        key = (
-            read_publisher_key(source) or None
-        )  # with an unknown key, the platform is invalid, and nothing is published
+        if not self._needs_key:
+            return None
+        key = read_publisher_key(source) or None  # with an unknown key, the invalid platform stops the publish
         if key is None or self._dry_run or (self._signer or "").split()[:2] == key.split()[:2]:
             return key
         signs = "--signing-key names a different key" if self._signer else "no --signing-key is set"

@@ -28,7 +28,7 @@ from allotment.lifecycle.brake import (
 )
 from allotment.manifests.names import rendered_branch
 from allotment.manifests.paths import current_path
-from allotment.services.platform_settings import list_cluster_names, read_publisher_key
+from allotment.services.platform_settings import ORIGIN, list_cluster_names, read_publisher_key, resolve_branch_urls
 
 if TYPE_CHECKING:
     from allotment.adapters.git.commit_source import CommitSource, TreeSource
@@ -57,13 +57,14 @@ def read_cached_items(here: Repository, base: CommitSource) -> CachedItems | Non
     If `base` declares the publisher's key, only the newest signed commit of a branch and its ancestors are read.
     """
     key = read_publisher_key(base)
+    is_at_origin = resolve_branch_urls(base, ORIGIN).rendered == ORIGIN
     published, day_ago, commits = set[BrakeItem](), set[BrakeItem](), dict[str, str]()
     for cluster in list_cluster_names(base):
         ref = rendered_branch(cluster)
         names = (
             tracking_ref(ref),
             tracking_ref(published_ref(cluster)),
-            ref.replace("refs/heads/", "refs/remotes/origin/", 1),
+            *((ref.replace("refs/heads/", "refs/remotes/origin/", 1),) if is_at_origin else ()),
         )
         tips = [here.objects.resolve_commit(name) for name in names]
         commit = last_publish(here, tips, cluster, key)

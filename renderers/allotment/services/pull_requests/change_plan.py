@@ -31,7 +31,7 @@ from allotment.preparation.runtime_state import all_prepared_state
 from allotment.services.check.check_options import CheckOptions, OpenCache
 from allotment.services.check.repository_check import RepositoryCheck, check_repository
 from allotment.services.check.workers import count_cores
-from allotment.services.platform_settings import read_platform, read_reporter_keys
+from allotment.services.platform_settings import has_status_at_origin, read_platform, read_reporter_keys
 from allotment.services.pull_requests.brake_forecast import read_cached_items
 from allotment.services.pull_requests.merge_plan import (
     MergePlan,
@@ -162,9 +162,13 @@ def _with_recovery_deadlines(
     To save the data, a user declares the volume again before the deadline. The deadline is computed from the last
     fetched status.
     """
-    platform, keys = read_platform(base), read_reporter_keys(base)
+    platform, keys, is_at_origin = read_platform(base), read_reporter_keys(base), has_status_at_origin(base)
     now = datetime.datetime.now(datetime.UTC)
-    marks = cache(lambda cluster, tenant: read_cached_deletion_marks(here, cluster, keys.get(cluster), tenant))
+    marks = cache(
+        lambda cluster, tenant: read_cached_deletion_marks(
+            here, cluster, keys.get(cluster), tenant, is_at_origin=is_at_origin
+        )
+    )
     for loss in losses:
         if loss.volume is None or platform is None:
             yield loss
@@ -186,7 +190,10 @@ def _with_cold_times(here: Repository, base: CommitSource, cold_units: Iterable[
     for units in cold_units:
         if units.cluster not in times_by_cluster:
             times_by_cluster[units.cluster] = read_cached_cold_times(
-                here, units.cluster, read_reporter_keys(base).get(units.cluster)
+                here,
+                units.cluster,
+                read_reporter_keys(base).get(units.cluster),
+                is_at_origin=has_status_at_origin(base),
             )
         yield msgspec.structs.replace(units, cold_start_time=times_by_cluster[units.cluster].get(units.gpu_spec))
 

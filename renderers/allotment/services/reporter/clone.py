@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from allotment.adapters.git.commit_source import CommitSource
-from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.remote import Remote, without_userinfo
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.uncommitted import count_differing_files
 from allotment.declared.layout import ROOTS
@@ -70,6 +70,13 @@ class Clone:
     def has_origin(self) -> bool:
         """Whether the clone has a remote named origin."""
         return self.repository.git.url_of(ORIGIN) is not None
+
+    @property
+    def origin_url(self) -> str:
+        """The URL of origin without a name and a password. Raises OperationRefused if the clone has no origin."""
+        if (url := self.repository.git.url_of(ORIGIN)) is None:
+            raise OperationRefused("this clone has no remote named origin: run `git remote add origin URL`")
+        return without_userinfo(url)
 
     def fetch_declared_commit(self) -> DeclaredCommit:
         """Return the newest commit of the branch of declarations at origin, which origin's default branch declares.

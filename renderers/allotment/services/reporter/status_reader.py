@@ -132,28 +132,31 @@ def walk_history(repository: Repository, commit: str | None, tenant: str) -> Ite
         commit = status.previous
 
 
-def read_cached_cold_times(repository: Repository, cluster: str, key: str | None) -> dict[str, ColdStartTime]:
+def read_cached_cold_times(
+    repository: Repository, cluster: str, key: str | None, *, is_at_origin: bool
+) -> dict[str, ColdStartTime]:
     """Return the durations of cold starts, by GPUSpec, from the last fetched state of a cluster's status branch.
 
     This function fetches nothing: `git fetch origin`, and every command that shows a status, fetches the branch. If
-    `key` is given, a commit that this key did not sign is ignored.
+    `key` is given, a commit that this key did not sign is ignored. `is_at_origin` says whether the status branches are at
+    origin.
     """
     starts: list[ColdStart] = []
-    for data in _read_cached_versions(repository, cluster, key, CLUSTER):
+    for data in _read_cached_versions(repository, cluster, key, CLUSTER, is_at_origin=is_at_origin):
         with contextlib.suppress(Malformed):
             starts += parse_cluster_status(data).cold_starts
     return summarize_cold_starts(starts)
 
 
 def read_cached_deletion_marks(
-    repository: Repository, cluster: str, key: str | None, tenant: str
+    repository: Repository, cluster: str, key: str | None, tenant: str, *, is_at_origin: bool
 ) -> dict[tuple[str, str], str]:
     """Return, by kind and name, the time when each volume of a tenant was first seen as marked for deletion.
 
     The time is empty if the volume has no mark. The data comes from the last fetch, as in `read_cached_cold_times`.
     """
     marks: dict[tuple[str, str], str] = {}
-    for data in _read_cached_versions(repository, cluster, key, tenant_path(tenant)):
+    for data in _read_cached_versions(repository, cluster, key, tenant_path(tenant), is_at_origin=is_at_origin):
         with contextlib.suppress(Malformed):
             status = parse_tenant_status(data)
             for kind in (STORAGE, SNAPSHOT):
@@ -163,9 +166,11 @@ def read_cached_deletion_marks(
     return marks
 
 
-def _read_cached_versions(repository: Repository, cluster: str, key: str | None, path: str) -> Iterator[bytes]:
+def _read_cached_versions(
+    repository: Repository, cluster: str, key: str | None, path: str, *, is_at_origin: bool
+) -> Iterator[bytes]:
     """Yield the valid versions of a file that earlier fetches of a cluster's status branch left in the clone."""
-    for commit in list_fetched_commits(repository, cluster, key):
+    for commit in list_fetched_commits(repository, cluster, key, is_at_origin=is_at_origin):
         with contextlib.suppress(OperationRefused):
             if (data := repository.read_at(commit, path)) is not None:
                 yield data
