@@ -44,6 +44,7 @@ def test_a_trial_of_it_reads_no_status_that_it_names(published: Place, tmp_path:
     git(published.root, "remote", "rename", "origin", "upstream")
     result = published.publish(*trial)
     assert (result.code, "127.0.0.1:9" in result.out + result.err) == (0, False), result.err
+    assert "origin doesn't name the repository of the status branches" in result.err
 
 
 def test_a_shallow_clone_of_it_asks_no_repository_that_it_names(published: Place, allot: Allot, tmp_path: Path) -> None:
@@ -66,6 +67,13 @@ def test_a_trial_of_it_gets_no_signature_that_counts_elsewhere(published: Place,
     check_out_branch(published)
     signed = published.publish("--to", str(tmp_path / "trial.git"), "--signing-key", key)
     assert (signed.code, "isn't merged, and every repository would trust its signature" in signed.err) == (2, True)
+    url = git(published.root, "remote", "get-url", "origin").strip()
+    git(published.root, "remote", "set-url", "origin", "https://127.0.0.1:9/x")
+    signed = published.publish("--to", str(tmp_path / "trial.git"), "--signing-key", key)
+    assert (signed.code, "may not be merged, because origin doesn't answer" in signed.err) == (2, True)
+    git(published.root, "remote", "set-url", "origin", url)
+    for name, value in (("commit.gpgSign", "true"), ("gpg.format", "ssh"), ("user.signingKey", str(key))):
+        git(published.root, "config", name, value)
     assert published.publish("--to", str(tmp_path / "trial.git")).code == 0
     assert b"gpgsig" not in git(tmp_path / "trial.git", "cat-file", "commit", "rendered/eu-1").encode()
 

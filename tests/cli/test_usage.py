@@ -19,6 +19,8 @@ from tests.support.recorded_usage import numbered
 from tests.support.reported import BRANCH, OURS, Bed
 from tests.support.signing_keys import new_key
 
+from allotment.adapters.git.repository import Repository
+
 DAY = "--from", "2026-11-21", "--to", "2026-11-22"
 
 
@@ -362,6 +364,11 @@ def test_a_signed_record_of_another_cluster_is_ignored(place: Place, run: Run, t
     assert "is the status of 'eu-1'" in result.err
     assert len(before) > 0
     assert json.loads(result.out)["intervals"] == before
+    Repository(place.root).sign_with(key)
+    commit(place.root, "What the key signed elsewhere", "-S", "--allow-empty")
+    for name in ("refs/heads/status/us-1", "refs/allotment/status/us-1"):
+        git(place.root, "push", "-q", "--force", "origin", f"HEAD:{name}")
+    assert "is the status of 'no cluster'" in run(*DAY, "-o", "json").err
 
 
 def test_an_error_elsewhere_in_a_cluster_leaves_its_key(place: Place, run: Run, tmp_path: Path) -> None:

@@ -169,15 +169,15 @@ def _check_status_branch(
         return StatusBranch(branch, None, reason)
     if not signed:
         return StatusBranch(branch, None, f"commit {own} is not signed with the cluster's key")
-    if key is not None and (other := _read_cluster_name(branch)) not in (cluster, None):
-        return StatusBranch(branch, None, f"commit {own} is the status of {quote_value(other)}")
+    if key is not None and own is not None and (other := _read_cluster_name(branch)) != cluster:
+        return StatusBranch(branch, None, f"commit {own} is the status of {quote_value(other or 'no cluster')}")
     if tip is None:
         return StatusBranch(branch, own, "" if own is None else "its branch is gone")
     return StatusBranch(branch, own, "" if tip == own else f"commit {tip} is not the reporter's")
 
 
 def _read_cluster_name(branch: Branch) -> str | None:
-    """Return the name of the cluster in its status, also in one of another version; None if the branch has none."""
+    """Return the name of the cluster in its status, also in one of another version; None if there is none."""
     match = _CLUSTER_FIELD.search(branch.read(CLUSTER)) if CLUSTER in branch.files else None
     return match[1].decode() if match else None
 

@@ -119,11 +119,19 @@ def command(
         if not dry_run:
             raise OperationRefused(unmerged)
         click.echo(f"warning: allot publish will refuse this commit: {unmerged}", err=True)
-    if is_unmerged and signing_key:
+    if signing_key and (is_unmerged or settings is None):
+        fault = (
+            "isn't merged" if is_unmerged else "may not be merged, because origin doesn't answer or lacks the branch"
+        )
         raise OperationRefused(
-            f"{source.commit[:12]} isn't merged, and every repository would trust its signature: omit --signing-key"
+            f"{source.commit[:12]} {fault}, and every repository would trust its signature: omit --signing-key"
         )
     if settings is None:  # with --to
+        if status is None:
+            click.echo(
+                "warning: origin doesn't name the repository of the status branches: they are read from that of --to",
+                err=True,
+            )
         to, seen_at = BranchUrls(str(url), status or str(url))
     else:
         to, seen_at = resolve_branch_urls(settings, "origin", url, status)
@@ -143,7 +151,7 @@ def command(
             check_precondition=partial(_check_preconditions, root, branch, checksum, choose_day(source, as_of)),
         )
         try:
-            outcome = publisher.publish(ref)
+            outcome = publisher.publish(source.commit)
         except PlatformInvalid as error:
             click.echo(as_text(error.problems, CheckedScope(error.file_count, error.tenant_count)), nl=False, err=True)
             raise click.exceptions.Exit(1) from None

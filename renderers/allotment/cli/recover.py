@@ -59,6 +59,7 @@ def command(
         raise OperationRefused(
             f"{escape_unprintable(what)} is not in the format TENANT/STORAGE: name a storage such as solo-ada/models"
         )
+    ref = here.resolve_named_commit(ref)  # once, because somebody may check out another commit meanwhile
     if push:
         require_merged(root, ref)
     recovery = create_recovery_commit(

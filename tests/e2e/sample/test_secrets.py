@@ -106,10 +106,10 @@ def test_a_pod_gets_the_pull_credentials_when_it_is_created(pull_cluster: Cluste
 
     def find_pull_secrets() -> list[Object] | None:
         (pod,) = pull_cluster.client.apply(manifest, dry_run=True)
-        found: list[Object] | None = pod["spec"].get("imagePullSecrets")
-        return found
+        pull_secrets: list[Object] | None = pod["spec"].get("imagePullSecrets")
+        return pull_secrets
 
     # The API server reads the ServiceAccount from a cache, which may be older.
-    found = eventually(find_pull_secrets, "a pod to get the credentials of its ServiceAccount", 30)
-    assert found == [{"name": "registry--image-pull"}, {"name": "image-pull--platform"}]
+    pull_secrets = eventually(find_pull_secrets, "a pod to get the credentials of its ServiceAccount", 30)
+    assert pull_secrets == [{"name": "registry--image-pull"}, {"name": "image-pull--platform"}]
     pull_cluster.client.delete("v1", "ServiceAccount", names.SERVICE_ACCOUNT, space)

@@ -8,6 +8,7 @@ new targets.
 
 from __future__ import annotations
 
+import copy
 import logging
 import re
 import time
@@ -169,6 +170,12 @@ class Remote:
         """The URL without credentials; for a named remote, its name and URL."""
         url = self.repository.git.url_of(self.url)
         return f"{self.url} ({without_userinfo(url)})" if url else str(self)
+
+    def without_refs(self) -> Remote:
+        """Return the same remote; its fetches leave no ref in the repository, such as those of pull requests."""
+        remote = copy.copy(self)
+        remote._keeps_refs = False
+        return remote
 
     def fetch(self, *refs: str, ours: bool = False, unfetched: tuple[str, ...] = ()) -> dict[str, str]:
         """Fetch the targets of refs, and return these targets by the full names of the refs.

@@ -366,6 +366,10 @@ class Repository:
             return identity.encode()
         return b"%s> %d +0000" % (self._committer, time.time())
 
+    def disable_signing(self) -> None:
+        """Sign no commit, also if Git is configured to sign commits."""
+        self._signs_commits = False
+
     def is_signing_configured(self) -> bool:
         """Return whether Git is configured to sign commits (commit.gpgSign). The setting is read once."""
         if self._signs_commits is None:

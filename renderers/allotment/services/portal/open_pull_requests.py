@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from allotment.adapters.forge.forge import Forge, ForgeError
-from allotment.adapters.git.remote import Remote
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.portal.tenant_area import PullRequestEntry
@@ -61,8 +60,7 @@ class OpenPullRequests:
         self, declared: DeclaredCommit, forge: Forge, facts: Mapping[str, TenantFacts]
     ) -> tuple[dict[str, list[PullRequestEntry]], list[str]]:
         """Return the open pull requests of each tenant, and a note for each that can't be read."""
-        # The remote keeps no refs of pull requests in the clone.
-        remote = Remote(self._clone.repository, self._clone.remote(ORIGIN).url)
+        remote = self._clone.remote(ORIGIN).without_refs()
         pending = PendingReader(declared.source, declared.branch, forge, remote, facts).read()
         heads = {request.number: request.head for request in forge.open_pull_requests(declared.branch)}
         groups: dict[str, dict[int, list[PendingChange]]] = defaultdict(lambda: defaultdict(list))

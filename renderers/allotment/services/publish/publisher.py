@@ -117,7 +117,7 @@ class Publisher:
     - `find_tip` returns the newest commit of the source branch, or None.
     - `check_precondition` receives the published source commit and the new source commit before each try. It raises
       OperationRefused to stop the publish.
-    - `signing_key` signs the commits. If `needs_key` is false, the commits of a trial need no declared key.
+    - `signing_key` signs the commits. If `needs_key` is false, the commits of a trial get no signature.
     - If `adopt` is true, the publisher accepts published commits that are unsigned or that no ref of Allotment names.
     """
 
@@ -148,6 +148,8 @@ class Publisher:
         self._dry_run = dry_run
         self._check_precondition = check_precondition
         self._needs_key = needs_key
+        if not needs_key:
+            self.repository.disable_signing()
         self._signer = self.repository.sign_with(signing_key, keep=False) if signing_key else None
         self._adopt = adopt
         self._last_source: CommitSource | None = None
