@@ -71,7 +71,11 @@ def test_a_trial_of_it_gets_no_signature_that_counts_elsewhere(published: Place,
     git(published.root, "remote", "set-url", "origin", "https://127.0.0.1:9/x")
     signed = published.publish("--to", str(tmp_path / "trial.git"), "--signing-key", key)
     assert (signed.code, "may not be merged, because origin doesn't answer" in signed.err) == (2, True)
+    production = published.publish("--to", str(published.remote))
+    assert (production.code, "has a signature, so no trial may change it" in production.err) == (2, True)
     git(published.root, "remote", "set-url", "origin", url)
+    production = published.publish("--to", str(published.remote))
+    assert (production.code, "has a signature, so no trial may change it" in production.err) == (2, True)
     for name, value in (("commit.gpgSign", "true"), ("gpg.format", "ssh"), ("user.signingKey", str(key))):
         git(published.root, "config", name, value)
     assert published.publish("--to", str(tmp_path / "trial.git")).code == 0

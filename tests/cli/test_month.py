@@ -579,6 +579,27 @@ def test_a_month_is_closed_with_the_merged_prices(place: Place, close: Run) -> N
     assert "9.99" not in git(place.remote, "show", f"{LEDGER}:2026-10/invoices/studio-kite.json")
 
 
+def test_a_lost_key_signs_no_month_that_ended_after_its_replacement(
+    close: Run, month: Run, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has the old key closes the month in a mirror whose main declares it."""
+    assert close().code == 0
+    old = git(place.root, "rev-parse", "HEAD")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-11-10T00:00:00Z")
+    declare_key(place, new_key(tmp_path, "next").with_suffix(".pub").read_text(encoding="utf-8").strip())
+    new = git(place.root, "rev-parse", "HEAD")
+    report(place, "12-01 01:00", {"studio-kite": [*SEPTEMBER, *OCTOBER], "": [GAP]})
+    set_time(monkeypatch, "2026-12-02")
+    for commit, closes in ((old, True), (new, False)):
+        git(place.root, "push", "-q", "--force", "origin", f"{commit}:refs/heads/main")
+        git(place.root, "reset", "-q", "--hard", commit)
+        if closes:
+            assert close("2026-11").code == 0
+    result = month("verify", "2026-11")
+    assert (result.code, "was replaced before 2026-11 ended: a lost key may have signed it" in result.err) == (1, True)
+    assert month("verify", "2026-10").code == 0, "its own key was replaced later"
+
+
 def test_no_month_is_closed_without_the_branch(place: Place, close: Run) -> None:
     git(place.remote, "update-ref", "-d", "refs/heads/main")
     result = close()

@@ -119,12 +119,12 @@ def command(
         if not dry_run:
             raise OperationRefused(unmerged)
         click.echo(f"warning: allot publish will refuse this commit: {unmerged}", err=True)
-    if signing_key and (is_unmerged or settings is None):
+    if signing_key and settings is not source:
         fault = (
             "isn't merged" if is_unmerged else "may not be merged, because origin doesn't answer or lacks the branch"
         )
         raise OperationRefused(
-            f"{source.commit[:12]} {fault}, and every repository would trust its signature: omit --signing-key"
+            f"{source.commit[:12]} {fault}, and every repository would trust its signature: omit --signing-key for a trial"
         )
     if settings is None:  # with --to
         if status is None:
@@ -145,7 +145,7 @@ def command(
             status=Remote(source.repository, seen_at),
             dry_run=dry_run,
             signing_key=signing_key,
-            needs_key=not is_unmerged,
+            needs_key=settings is source,
             adopt=adopt,
             find_tip=partial(_fetch_tip, root, source),
             check_precondition=partial(_check_preconditions, root, branch, checksum, choose_day(source, as_of)),

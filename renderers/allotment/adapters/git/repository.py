@@ -312,6 +312,10 @@ class Repository:
         self._signs_commits = True
         return done.stdout.strip()
 
+    def has_signature(self, commit: str) -> bool:
+        """Return whether a commit has a signature, valid or not."""
+        return any(line.startswith(b"gpgsig") for line in self.trees.header(commit))
+
     def is_signed_by(self, commit: str, key: str) -> bool:
         """Return whether a commit has a valid signature by the owner of a public SSH key. Each commit is verified once.
 
@@ -319,8 +323,8 @@ class Repository:
         Raises SignaturesUnavailable.
         """
         if (commit, key) not in self._signature_checks:
-            signed = any(line.startswith(b"gpgsig") for line in self.trees.header(commit))
-            self._signature_checks[commit, key] = bool(key) and signed and self._verify("verify_commit", commit, key)
+            signed = bool(key) and self.has_signature(commit)
+            self._signature_checks[commit, key] = signed and self._verify("verify_commit", commit, key)
         return self._signature_checks[commit, key]
 
     def is_tag_signed_by(self, tag: str, key: str) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allotment.adapters.git.commit_source import CommitSource
-from allotment.adapters.git.history import is_on_first_parents
+from allotment.adapters.git.history import MAX_COMMITS, is_on_first_parents, list_first_parents
 from allotment.billing.ledger import Closing
+from allotment.billing.periods import month_period
 from allotment.problems import OperationRefused
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.ledger_branch import LedgerBranch, tag_name
-from allotment.services.platform_settings import read_platform
+from allotment.services.platform_settings import PLATFORM_FILE, read_platform
 
 RESTORE_ADVICE = "Restore the branch ledger and the tags bill/* of origin, and protect them at the forge"
 
@@ -53,6 +54,8 @@ def find_faults(source: BillingSource, ledger: LedgerBranch, month: str) -> Iter
         return
     if not is_signed(source, ledger, month, closing):
         yield f"the tag {name} is not signed with the spec.billing.publicKey that the platform declared then"
+    if _is_key_outdated(source, month, closing.commit):
+        yield f"the key of the tag {name} was replaced before {month} ended: a lost key may have signed it"
     if not _is_merged(source, closing.commit):
         yield f"commit {closing.commit}, which has the prices of {month}, is not part of {source.declared.label}"
     parents = repository.parents(commit)[1:]
@@ -68,6 +71,24 @@ def is_signed(source: BillingSource, ledger: LedgerBranch, month: str, closing: 
         return False
     key = _read_key(CommitSource(source.clone.root, closing.commit, repository))
     return key is not None and repository.is_tag_signed_by(ledger.tags[month], key)
+
+
+def _is_key_outdated(source: BillingSource, month: str, commit: str) -> bool:
+    """Return whether a merge replaced the key that `commit` declares before the end of a month.
+
+    A month is closed after its end, so whoever closed it had the new key. Somebody with the old key could name an old commit.
+    """
+    repository, tip = source.clone.repository, source.declared.source
+    key = _read_key(CommitSource(source.clone.root, commit, repository)) if repository.has_object(commit) else None
+    if key is None or key == _read_key(tip):
+        return False
+    prefix = repository.folder_prefix(source.clone.root)
+    path = f"{prefix}/{PLATFORM_FILE}" if prefix else PLATFORM_FILE
+    end = month_period(month, source.zone).end
+    return any(
+        merge.time < end and _read_key(CommitSource(source.clone.root, merge.commit, repository)) != key
+        for merge in list_first_parents(repository, tip.commit, [path], MAX_COMMITS, since=commit)
+    )
 
 
 def _find_reordered(source: BillingSource, ledger: LedgerBranch) -> Iterator[str]:

@@ -117,7 +117,8 @@ class Publisher:
     - `find_tip` returns the newest commit of the source branch, or None.
     - `check_precondition` receives the published source commit and the new source commit before each try. It raises
       OperationRefused to stop the publish.
-    - `signing_key` signs the commits. If `needs_key` is false, the commits of a trial get no signature.
+    - `signing_key` signs the commits. If `needs_key` is false, the commits of a trial get no signature, and replace
+      none with a signature.
     - If `adopt` is true, the publisher accepts published commits that are unsigned or that no ref of Allotment names.
     """
 
@@ -171,6 +172,8 @@ class Publisher:
             remote_state = read_rendered_branches(
                 self.repository, self.remote, list_cluster_names(source), key, adopt=self._adopt
             )
+            if not self._needs_key and not self._dry_run:
+                self._require_unsigned(remote_state)
             remote_state = self._with_trusted_source(source, remote_state)
             if self._is_older(source, remote_state):
                 return PublishResult(source.commit, [], None, {}, remote_state.source)
@@ -210,7 +213,7 @@ class Publisher:
 
         Raises KeyMissing if the configured signing key is a different key or missing. A dry run needs no signing key.
         """
-        if not self._needs_key:
+        if not self._needs_key and not self._dry_run:
             return None
         key = read_publisher_key(source) or None  # with an unknown key, the invalid platform stops the publish
         if key is None or self._dry_run or (self._signer or "").split()[:2] == key.split()[:2]:
@@ -219,6 +222,15 @@ class Publisher:
         raise KeyMissing(
             f"the platform declares spec.publisher.publicKey, but {signs}: name the private key that belongs to it with --signing-key"
         )
+
+    def _require_unsigned(self, remote_state: RenderedBranches) -> None:
+        """Raise OperationRefused if a commit of the remote has a signature: a trial must not replace what is published."""
+        for cluster, branch in remote_state.branches.items():
+            if branch.published_commit is not None and self.repository.has_signature(branch.published_commit):
+                raise OperationRefused(
+                    f"rendered/{cluster} of {self.remote} has a signature, so no trial may change it: name another repository"
+                    " with --to, or merge the commit and publish it with --signing-key"
+                )
 
     def switch_to(self, ref: str) -> CommitSource:
         """Switch to a commit and to the remotes that it declares. Return the commit as a source.
