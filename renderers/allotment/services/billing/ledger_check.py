@@ -76,7 +76,7 @@ def is_signed(source: BillingSource, ledger: LedgerBranch, month: str, closing: 
 def _is_key_outdated(source: BillingSource, month: str, commit: str) -> bool:
     """Return whether a merge replaced the key that `commit` declares before the end of a month.
 
-    A month is closed after its end, so whoever closed it had the new key. Somebody with the old key could name an old commit.
+    A month is closed after its end, with the key of that time. Somebody with the old key could name an old commit.
     """
     repository, tip = source.clone.repository, source.declared.source
     key = _read_key(CommitSource(source.clone.root, commit, repository)) if repository.has_object(commit) else None

@@ -224,7 +224,7 @@ class Publisher:
         )
 
     def _require_unsigned(self, remote_state: RenderedBranches) -> None:
-        """Raise OperationRefused if a commit of the remote has a signature: a trial must not replace what is published."""
+        """Raise OperationRefused if a published commit of the remote has a signature. A trial replaces no such commit."""
         for cluster, branch in remote_state.branches.items():
             if branch.published_commit is not None and self.repository.has_signature(branch.published_commit):
                 raise OperationRefused(
