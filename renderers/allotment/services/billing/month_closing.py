@@ -97,7 +97,7 @@ def _list_refusals(ledger: LedgerBranch, bill: MonthlyBill, now: int) -> Iterato
     if not bill.has_price_history:
         yield SHALLOW_HISTORY
     if not any(record.commit for record in bill.clusters):
-        yield "no cluster has recorded its usage"
+        yield "no cluster has recorded its usage: run `allot run --report CLUSTER` for each cluster"
     closed = {each.cluster for month in ledger.months[-1:] for each in ledger.read_closing(month).clusters}
     for record in bill.clusters:
         if record.cluster in closed and not record.commit:
