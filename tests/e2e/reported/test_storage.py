@@ -51,9 +51,14 @@ def ran(cloud: Cloud, *storages: str) -> set[str]:
 
 
 def recover(cloud: Cloud, *words: str) -> subprocess.CompletedProcess[str]:
+    """Recover a storage in the clone, whose origin says what is merged meanwhile."""
     place = ["--repo", str(cloud.root), "--from", cloud.url, "--push", cloud.url]
     command = [sys.executable, "-m", "allotment", "recover", *words, *place]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    git(cloud.root, "remote", "add", "origin", cloud.url)
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+    finally:
+        git(cloud.root, "remote", "remove", "origin")
 
 
 def merge_branch(cloud: Cloud, branch: str) -> None:
