@@ -180,16 +180,15 @@ def _read_branch(
         return goes_on(proven, adopted=adopt)
     branch = goes_on(own)
     if key is not None and not adopt:
+        if (own or tip) and key == UNKNOWN_KEY:
+            fault = "spec.publisher.publicKey of the platform can't be read, so no commit is trusted"
+            raise _unproven_error(cluster, own, fault, "Correct platform/platform.yaml")
         if own or tip:
             fault = (
                 f"none of the newest {MOST_FORGED:,} commits there, or of the branch beside it, has the signature of the key that"
                 " spec.publisher.publicKey of the platform declares"
             )
-            if key == UNKNOWN_KEY:
-                fault = "spec.publisher.publicKey of the platform can't be read, so no commit is trusted"
-            raise _unproven_error(
-                cluster, own, fault, "Correct platform/platform.yaml" if key == UNKNOWN_KEY else _KEY_REMEDY
-            )
+            raise _unproven_error(cluster, own, fault, _KEY_REMEDY)
         return branch
     fault = _listing_fault(branch)
     like = _newest_similar_commit(repository, tip, cluster) if own is None or fault else None

@@ -148,7 +148,7 @@ class Publisher:
         self._find_tip = find_tip
         self._dry_run = dry_run
         self._check_precondition = check_precondition
-        self._needs_key = needs_key
+        self._is_trial = not needs_key and not dry_run
         if not needs_key:
             self.repository.disable_signing()
         self._signer = self.repository.sign_with(signing_key, keep=False) if signing_key else None
@@ -172,7 +172,7 @@ class Publisher:
             remote_state = read_rendered_branches(
                 self.repository, self.remote, list_cluster_names(source), key, adopt=self._adopt
             )
-            if not self._needs_key and not self._dry_run:
+            if self._is_trial:
                 self._require_unsigned(remote_state)
             remote_state = self._with_trusted_source(source, remote_state)
             if self._is_older(source, remote_state):
@@ -213,7 +213,7 @@ class Publisher:
 
         Raises KeyMissing if the configured signing key is a different key or missing. A dry run needs no signing key.
         """
-        if not self._needs_key and not self._dry_run:
+        if self._is_trial:
             return None
         key = read_publisher_key(source) or None  # with an unknown key, the invalid platform stops the publish
         if key is None or self._dry_run or (self._signer or "").split()[:2] == key.split()[:2]:

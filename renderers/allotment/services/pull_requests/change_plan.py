@@ -186,14 +186,12 @@ def _with_recovery_deadlines(
 
 def _with_cold_times(here: Repository, base: CommitSource, cold_units: Iterable[ColdStart]) -> Iterator[ColdStart]:
     """Yield the cold starts. If the last fetched status has the time that nodes took to arrive, add this time."""
+    keys, is_at_origin = read_reporter_keys(base), has_status_at_origin(base)
     times_by_cluster: dict[str, Mapping[str, ColdStartTime]] = {}
     for units in cold_units:
         if units.cluster not in times_by_cluster:
             times_by_cluster[units.cluster] = read_cached_cold_times(
-                here,
-                units.cluster,
-                read_reporter_keys(base).get(units.cluster),
-                is_at_origin=has_status_at_origin(base),
+                here, units.cluster, keys.get(units.cluster), is_at_origin=is_at_origin
             )
         yield msgspec.structs.replace(units, cold_start_time=times_by_cluster[units.cluster].get(units.gpu_spec))
 
