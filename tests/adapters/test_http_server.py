@@ -6,12 +6,14 @@ import http.client
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 from allotment.adapters import http_server as module
-from allotment.adapters.http_server import MAX_CONNECTIONS, MetricsSource, WebHandlers, WebServer
+from allotment.adapters.http_server import MAX_CONNECTIONS, MetricsSource, Throttle, WebHandlers, WebServer
 
 
 @pytest.fixture
@@ -105,3 +107,24 @@ def test_the_address_with_the_most_connections_makes_room(web: WebServer) -> Non
     assert probe.recv(1 << 10).startswith(b"HTTP/1.0 200")
     for connection in (probe, *held):
         connection.close()
+
+
+def test_webhooks_are_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, times, timers = 100.0, list[float](), list[tuple[float, Callable[[], None]]]()
+
+    def create_timer(wait: float, function: Callable[[], None]) -> Mock:
+        return Mock(start=lambda: timers.append((now + wait, function)))
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(threading, "Timer", create_timer)
+    gathered = Throttle(lambda: times.append(now), 0.5)
+    for _ in range(8):
+        for _ in range(3):
+            gathered()
+        now += 0.25
+        while timers and timers[0][0] <= now:
+            timers.pop(0)[1]()
+    assert times == [100.0, 100.5, 101.0, 101.5, 102.0], "the first at once, then one in each gap"
+    now += 1
+    gathered()
+    assert times[-1] == now, "at once after a quiet time"

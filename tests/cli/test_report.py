@@ -133,7 +133,7 @@ def test_it_goes_on_until_it_is_told_to_end(words: list[str], cluster: Cluster, 
         begun = time.monotonic()
         cluster.objects = CRASHED
         eventually(lambda: state(words) == "Failed", "the next one", 60, pause=0.02)
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 30
         running.send_signal(signal.SIGTERM)
         assert running.wait(20) == 0
         events = [json.loads(line)["event"] for line in (tmp_path / "log").read_text().splitlines()]

@@ -9,15 +9,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from tests.conftest import Allot, edit
 from tests.support.published import Place, Running, git
 from tests.support.waiting import eventually
-
-from allotment.adapters.http_server import Throttle
 
 pytestmark = pytest.mark.process
 
@@ -334,23 +331,6 @@ def test_a_webhook_has_to_be_signed_where_there_is_a_secret(place: Place, tmp_pa
     finally:
         service.process.kill()
         service.process.wait()
-
-
-def test_webhooks_are_gathered() -> None:
-    times: list[float] = []
-    begun = time.monotonic()
-    gathered = Throttle(lambda: times.append(time.monotonic() - begun), 0.5)
-    while time.monotonic() - begun < 1.7:
-        gathered()
-        time.sleep(0.01)
-    time.sleep(0.6)
-    assert times[0] < 0.2, "the first at once"
-    assert 4 <= len(times) <= 5
-    assert all(later - earlier >= 0.49 for earlier, later in pairwise(times))
-    quiet = len(times)
-    time.sleep(0.6)
-    gathered()
-    assert len(times) == quiet + 1, "at once after a quiet time"
 
 
 @pytest.mark.parametrize("text", ["", "short", "not-ascii-but-löng-enough"])

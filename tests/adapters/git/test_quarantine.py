@@ -104,7 +104,7 @@ def test_what_unfolds_to_much_ends_and_leaves_nothing(
     before, begun = objects(here), time.monotonic()
     with pytest.raises(FetchTooCostly, match=words):
         Remote(here, str(unfolding), keep=True).fetch_limited(limit, HEAD, head)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 60
     assert objects(here) == before
     assert not here.has_object(head)
     assert HEAD not in git(here.folder, "for-each-ref")

@@ -65,7 +65,7 @@ def test_a_rate_limit_ends_the_round_and_the_next_comes_when_the_forge_says(bed:
 
     thread = threading.Thread(target=bed.commenter.run)
     thread.start()
-    while not bed.world.bodies(1) and time.monotonic() - begun < 30:
+    while not bed.world.bodies(1) and time.monotonic() - begun < 120:
         time.sleep(0.05)
     bed.commenter.stop()
     thread.join()
