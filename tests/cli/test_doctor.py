@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from allotment.diagnosis.edits import MAX_EDITS
 from allotment.diagnosis.login import DiscoveryDocument, DiscoveryResponse
 from allotment.manifests import names
 from allotment.manifests.yaml_text import load
-from allotment.observed.decoding import WHOLE_OBJECT_KINDS as KINDS
+from allotment.observed.decoding import HUB_OBJECT_KINDS, WHOLE_OBJECT_KINDS
 from allotment.services import login_check
 from allotment.services.reporter import edit_detection
 
@@ -58,7 +59,8 @@ class Answers:
             return {"resources": [{"name": resource} for resource in self.bed.apis[api]]}
         labels = request.query.get("labelSelector", "")
         if path in (resource_kind.path for resource_kind in cluster_snapshot.WHOLE_OBJECT_QUERIES) and not labels:
-            return self.page(request, self.whole.get(path.rpartition("/")[2], []), "x")
+            karpenter = [each for query, each in self.bed.objects.items() if query.path == path and not query.selector]
+            return self.page(request, [*chain(*karpenter), *self.whole.get(path.rpartition("/")[2], [])], "x")
         kind = next(
             (
                 resource_kind
@@ -134,7 +136,7 @@ def test_a_cluster_that_is_as_declared(
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines()[0].split() == "RESULT TOPIC OBJECT WHAT WHAT TO DO".split()
     assert result.out.splitlines()[-1] == f"eu-1: 1 skipped, {len(Bed().diagnosed()) + 1} ok"
-    words = "tenants' objects: this folder is not in a Git repository, so the published manifests are not available"
+    words = "objects: this folder is not in a Git repository, so the published manifests are not available"
     assert words in lines_of(allot("doctor", "--repo", sample, "--cluster", "eu-1", *connection_options, "-o", "json"))
     assert {request.command for request in server.requests} == {"GET"}
     assert not any("/secrets" in request.request_path for request in server.requests)
@@ -417,12 +419,11 @@ def exact(published: Place, answers: Answers) -> Answers:
     resources = {
         kind: path.resource
         for path, watched in cluster_snapshot.WHOLE_OBJECT_QUERIES.items()
-        for kind in KINDS
-        if KINDS[kind] is watched
+        for kind, compared in (*WHOLE_OBJECT_KINDS.items(), *HUB_OBJECT_KINDS.items())
+        if compared is watched
     }
-    for path in git(published.remote, "ls-tree", "-r", "--name-only", tip).splitlines():
-        if not path.startswith(("tenants/", "control/namespaces/")):
-            continue
+    files = git(published.remote, "ls-tree", "-r", "--name-only", tip).splitlines()
+    for path in sorted(files, key=lambda path: (not path.startswith("tenants/"), path)):
         for manifest in load(git(published.remote, "show", f"{tip}:{path}").encode() + b"\n"):
             if manifest["kind"] in resources:
                 live_object = live(manifest)
@@ -448,10 +449,10 @@ def test_live_objects_are_as_published(
 ) -> None:
     words = "doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options
     count = sum(len(objects) for objects in exact.whole.values())
-    assert lines_of(allot(*words, "-o", "json")) == [f"tenants' objects: {count} objects match the published manifests"]
+    assert lines_of(allot(*words, "-o", "json")) == [f"objects: {count} objects match the published manifests"]
     git(published.root, "remote", "remove", "origin")
     skipped = "this repository has no remote named origin for the rendered branches"
-    assert lines_of(allot(*words, "-o", "json")) == [f"tenants' objects: {skipped}"]
+    assert lines_of(allot(*words, "-o", "json")) == [f"objects: {skipped}"]
 
 
 def test_edits_and_foreign_objects_are_named(
@@ -548,7 +549,7 @@ def test_a_remote_that_is_away_is_an_error(
     published.remote.rename(published.remote.with_name("away.git"))
     result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json")
     (line,) = lines_of(result)
-    assert line.startswith("tenants' objects: can't be compared: ")
+    assert line.startswith("objects: can't be compared: ")
     assert result.code == 1
 
 

@@ -46,7 +46,7 @@ BED = Counter(
         "skipped reporter ClusterRole allotment-reporter: doesn't exist: no reporter is installed from argo/add-ons, or its role has"
         " another name",
         "error ssh ClusterRole allotment-ssh: doesn't exist, so nobody can log in by SSH",
-        "skipped edits tenants' objects: this folder is not in a Git repository, so the published manifests are not available",
+        "skipped edits objects: this folder is not in a Git repository, so the published manifests are not available",
     )
 )
 

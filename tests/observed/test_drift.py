@@ -22,9 +22,9 @@ GOLDEN = PROJECT / "tests/manifests/golden"
 
 
 def rendered() -> Iterator[Object]:
-    """Yield every object of the sample's tenants that is compared."""
-    for folder in ("*/tenants", "*/control/namespaces"):
-        for file in sorted(GOLDEN.glob(f"{folder}/**/*.rendered.yaml")):
+    """Yield every object of the sample that is compared."""
+    for folder in ("tenants", "control", "platform"):
+        for file in sorted(GOLDEN.glob(f"*/{folder}/**/*.rendered.yaml")):
             yield from (manifest for manifest in load(file.read_bytes()) if manifest["kind"] in DEFAULTS_BY_KIND)
 
 

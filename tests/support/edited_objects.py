@@ -11,6 +11,7 @@ from tests.support import live
 from tests.support.live_defaults import live as applied
 
 Object = dict[str, Any]
+COMPARED = decoding.WHOLE_OBJECT_KINDS | decoding.HUB_OBJECT_KINDS
 SPACE = f"t-{live.TENANT}"
 OURS = {"app.kubernetes.io/managed-by": "allotment", "allotment.dev/tenant": live.TENANT}
 
@@ -32,7 +33,7 @@ def whole(*objects: Object) -> list[tuple[str, LiveObject]]:
         created = raw_object["metadata"].get("creationTimestamp", live.AT.format(number))
         live_object["metadata"]["creationTimestamp"] = created
         line = json.dumps({"type": "ADDED", "object": live_object}).encode()
-        event = decoding.WHOLE_OBJECT_KINDS[raw_object["kind"]].decode_event(line)
+        event = COMPARED[raw_object["kind"]].decode_event(line)
         assert isinstance(event.object, LiveObject)
         live_objects.append((raw_object["kind"], event.object))
     return live_objects

@@ -56,3 +56,14 @@ def open_policy(space: str) -> Object:
         "metadata": {"name": "open", "namespace": space},
         "spec": {"podSelector": {}, "ingress": [{}]},
     }
+
+
+def open_role_binding(space: str) -> Object:
+    """Return a RoleBinding that lets every account change the objects of a namespace."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "open", "namespace": space},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:serviceaccounts"}],
+    }

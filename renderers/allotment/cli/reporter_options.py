@@ -100,7 +100,7 @@ def create_reporter(
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.metrics import ReportMetrics
     from allotment.manifests import names
-    from allotment.observed.decoding import APPLICATIONS, CLUSTER_KINDS
+    from allotment.observed.decoding import CLUSTER_KINDS, HUB_KINDS
     from allotment.services.reporter.observer import ClusterSession
     from allotment.services.reporter.reporter import Reporter, ReportTarget
 
@@ -115,7 +115,7 @@ def create_reporter(
     store = ObservedObjects(cluster)
     of_cluster = f"{names.MANAGED_BY_SELECTOR},{names.CLUSTER}={cluster}"
     watches = [Watch(here, kind, store) for kind in CLUSTER_KINDS]
-    watches.append(Watch(hub, APPLICATIONS, store, WatchTiming(), of_cluster))
+    watches += [Watch(hub, kind, store, WatchTiming(), of_cluster) for kind in HUB_KINDS]
     for watch in watches:
         watch.start()
         click.get_current_context().call_on_close(watch.stop)

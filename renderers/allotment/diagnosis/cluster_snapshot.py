@@ -18,7 +18,8 @@ UNMANAGED_SELECTOR = f"{names.MANAGED_BY}!={names.PROGRAM_NAME}"
 class ResourceQuery(NamedTuple):
     """A query for all objects of a resource, or, with a `name`, for one object.
 
-    `selector` filters by labels, `namespace` by namespace. If `hub` is true, the objects are in the cluster of Argo CD.
+    `selector` filters by labels, `namespace` by namespace. If `hub` is true, the objects are in the cluster of Argo CD. If
+    `whole` is true, the objects are LiveObjects.
     """
 
     group: str
@@ -28,6 +29,7 @@ class ResourceQuery(NamedTuple):
     name: str = ""
     selector: str = ""
     hub: bool = False
+    whole: bool = False
 
     @property
     def path(self) -> str:
@@ -83,16 +85,21 @@ APPLICATIONS = ResourceQuery(
 )
 
 
-def _query_of(watched: WatchedKind) -> ResourceQuery:
-    """Return the query that lists all objects of a watched kind, in all namespaces and with any labels."""
-    root, *parts = watched.path.strip("/").split("/")  # api/v1/pods, apis/apps/v1/deployments
-    group, version, resource = ("", *parts) if root == "api" else parts
-    return ResourceQuery(group, version, resource)
+def _query_of(watched: WatchedKind, *, hub: bool) -> ResourceQuery:
+    """Return the query that lists all objects of a watched kind."""
+    root, *parts = watched.path.strip("/").split(
+        "/"
+    )  # api/v1/pods, apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects
+    group, version, *space, resource = ("", *parts) if root == "api" else parts
+    return ResourceQuery(group, version, resource, space[-1] if space else "", hub=hub, whole=True)
 
 
-# Maps each query for whole objects to the watched kind that decodes the objects. The queries cover all namespaces, and the
-# reader keeps only the objects of tenants. `list_objects` returns these objects as LiveObjects.
-WHOLE_OBJECT_QUERIES = {_query_of(watched): watched for watched in decoding.WHOLE_OBJECT_KINDS.values()}
+# Maps each query for whole objects to the watched kind that decodes the objects. The reader leaves out the objects that belong
+# neither to a tenant nor to the platform. `list_objects` returns these objects as LiveObjects.
+WHOLE_OBJECT_QUERIES = {
+    **{_query_of(watched, hub=False): watched for watched in decoding.WHOLE_OBJECT_KINDS.values()},
+    **{_query_of(watched, hub=True): watched for watched in decoding.HUB_OBJECT_KINDS.values()},
+}
 _HTTP_OK, _HTTP_NOT_FOUND = 200, 404
 _HTTP_REFUSED = (401, 403)
 ALL_QUERIES = (

@@ -1,4 +1,4 @@
-"""Diagnoses objects that somebody edited or added by hand in the namespace of a tenant."""
+"""Diagnoses objects of tenants and of the platform that somebody edited or added by hand."""
 
 from __future__ import annotations
 
@@ -9,15 +9,24 @@ import msgspec
 
 from allotment.diagnosis.cluster_snapshot import NotReadable, diagnose_unreadable
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped, warning
-from allotment.manifests import names
 from allotment.observed.edits import ManualEdit
 from allotment.problems import escape_unprintable, pluralize
 
 TOPIC = "edits"
-SUBJECT = "tenants' objects"
+SUBJECT = "objects"
 MAX_EDITS = 50  # maximum number of edits in the list
 # The kinds that separate tenants, or restrict the access to instances. An edit of such an object is an error.
-_ISOLATION_KINDS = frozenset({"Namespace", "NetworkPolicy", "SecurityPolicy"})
+_ISOLATION_KINDS = frozenset(
+    {
+        "Namespace",
+        "NetworkPolicy",
+        "SecurityPolicy",
+        "RoleBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "AppProject",
+    }
+)
 
 
 class EditComparison(NamedTuple):
@@ -56,8 +65,8 @@ def _diagnose_comparison(comparison: EditComparison) -> Iterator[Diagnosis]:
         return
     edits = sorted(comparison.edits, key=lambda edit: (edit.kind not in _ISOLATION_KINDS, edit))
     for edit in edits[:MAX_EDITS]:
-        subject = f"{edit.kind} {names.namespace(edit.tenant)}/{escape_unprintable(edit.name, 63)}"
-        yield (error if edit.kind in _ISOLATION_KINDS else warning)(subject, edit.description, edit.remedy)
+        severity = error if edit.kind in _ISOLATION_KINDS else warning
+        yield severity(edit.qualified_label, edit.description, edit.remedy)
     if len(edits) > MAX_EDITS:
         more = f"{pluralize(len(edits) - MAX_EDITS, 'more object')} differ from the published manifests"
         yield warning(SUBJECT, more, "undo the edits above, then look again")

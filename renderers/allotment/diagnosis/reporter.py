@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.diagnosis.cluster_snapshot import REPORTER_ROLE, ClusterSnapshot
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped
-from allotment.observed.decoding import APPLICATIONS, CLUSTER_KINDS
+from allotment.observed.decoding import CLUSTER_KINDS, HUB_KINDS
 
 REQUIRED_VERBS = frozenset({"list", "watch"})
 
@@ -45,7 +45,7 @@ def check_reporter_role(looked: ClusterSnapshot, catalog: Catalog, cluster: Scop
 def list_watched_resources() -> list[tuple[str, str]]:
     """Return the API group and the resource of each kind that a reporter watches."""
     resources = []
-    for kind in (*CLUSTER_KINDS, APPLICATIONS):
+    for kind in (*CLUSTER_KINDS, *HUB_KINDS):
         parts = kind.path.strip("/").split("/")  # api/v1/pods, apis/apps/v1/deployments
         resources.append(("" if parts[0] == "api" else parts[1], parts[-1]))
     return resources

@@ -24,6 +24,7 @@ _KIND_LINE = re.compile(r"^kind: (.+)$", re.MULTILINE)
 _PROGRAMS_LINE = re.compile(
     rb"^          name: (" + re.escape(paths.PROGRAMS_PREFIX).encode() + rb"[a-z0-9-]+)$", re.MULTILINE
 )
+_NAMESPACE_LINE = re.compile(r"^metadata:\n(?:  .*\n)*?  namespace: (.+)$", re.MULTILINE)
 _NAME_LINE = re.compile(r"^metadata:\n(?:  .*\n)*?  name: (.+)$", re.MULTILINE)
 
 
@@ -52,6 +53,19 @@ def read_identities(data: bytes) -> frozenset[tuple[str, str]]:
         return frozenset((_read_value(_KIND_LINE, text), _read_value(_NAME_LINE, text)) for text in split(data))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise Malformed(str(error)) from None
+
+
+def read_scoped_identities(data: bytes) -> frozenset[tuple[str, str]]:
+    """Return the kind and the name from `names.scoped_name` of each object of a file. Raises Malformed like `read_identities`."""
+    try:
+        return frozenset((_read_value(_KIND_LINE, text), _read_scoped_name(text)) for text in split(data))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise Malformed(str(error)) from None
+
+
+def _read_scoped_name(text: str) -> str:
+    namespace = _read_value(_NAMESPACE_LINE, text) if _NAMESPACE_LINE.search(text) else ""
+    return names.scoped_name(namespace, _read_value(_NAME_LINE, text))
 
 
 def stopped_deployments(data: bytes) -> frozenset[str]:

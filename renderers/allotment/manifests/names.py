@@ -104,6 +104,12 @@ def namespace(tenant: str) -> str:
     return f"t-{tenant}"
 
 
+def scoped_name(namespace_name: str, name: str) -> str:
+    """Return NAMESPACE/NAME for an object outside tenants' namespaces. Else return the name, which is unique in its scope."""
+    is_elsewhere = namespace_name and not namespace_name.startswith(namespace(""))
+    return f"{namespace_name}/{name}" if is_elsewhere else name
+
+
 def stock_priority(rank: int) -> str:
     """Return the priority class of placeholders. `rank` orders a pool's units by size; the smallest unit has rank 1."""
     return f"allotment-stock-{min(rank, STOCK_PRIORITIES)}"

@@ -5,7 +5,7 @@ A response is a page of a list, or an event of a watch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -220,19 +220,36 @@ _WHOLE_OBJECT_PATHS = {
     "PodDisruptionBudget": DISRUPTION_BUDGETS.path,
     "ResourceQuota": "/api/v1/resourcequotas",
     "LimitRange": "/api/v1/limitranges",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+    "ValidatingAdmissionPolicy": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+    "NodePool": "/apis/karpenter.sh/v1/nodepools",
+    "NodeOverlay": "/apis/karpenter.sh/v1alpha1/nodeoverlays",
 }
-# The kinds in `drift.COMPARED_KINDS`. The reporter reads whole objects of these kinds, with and without Allotment's
-# label, because `drift` compares each object with its manifest.
-WHOLE_OBJECT_KINDS = {
-    kind: WatchedKind(
-        f"whole {path.rpartition('/')[2]}",
-        path,
-        whole_object.RawObject,
-        whole_object.make_summarizer(kind),
-        selector="",
-    )
-    for kind, path in _WHOLE_OBJECT_PATHS.items()
+_HUB_OBJECT_PATHS = {
+    "Application": APPLICATIONS.path,
+    "AppProject": f"/apis/argoproj.io/v1alpha1/namespaces/{names.ARGO_NAMESPACE}/appprojects",
 }
+
+
+def _whole_object_kinds(paths: Mapping[str, str]) -> dict[str, WatchedKind]:
+    """Return the watched kinds that decode whole objects, by kind."""
+    return {
+        kind: WatchedKind(
+            f"whole {path.rpartition('/')[2]}",
+            path,
+            whole_object.RawObject,
+            whole_object.make_summarizer(kind),
+            selector="",
+        )
+        for kind, path in paths.items()
+    }
+
+
+# The kinds in `drift.COMPARED_KINDS`. The reporter reads whole objects of these kinds, because `drift` compares each object
+# with its manifest, with and without Allotment's label, because a person may have added an object.
+WHOLE_OBJECT_KINDS = _whole_object_kinds(_WHOLE_OBJECT_PATHS)
+HUB_OBJECT_KINDS = _whole_object_kinds(_HUB_OBJECT_PATHS)  # the reporter reads only those of its cluster
 SUMMARY_KINDS = (
     NAMESPACES,
     NODES,
@@ -247,3 +264,4 @@ SUMMARY_KINDS = (
     ROUTES,
 )
 CLUSTER_KINDS = *SUMMARY_KINDS, *WHOLE_OBJECT_KINDS.values()
+HUB_KINDS = APPLICATIONS, *HUB_OBJECT_KINDS.values()  # in the cluster where Argo CD runs

@@ -144,6 +144,13 @@ DEFAULTS_BY_KIND: dict[str, dict[str, Default]] = {
     "PodDisruptionBudget": {},
     "ResourceQuota": {},
     "LimitRange": {},
+    "RoleBinding": {},
+    "ValidatingAdmissionPolicy": {},
+    "ValidatingAdmissionPolicyBinding": {},
+    "NodePool": {},
+    "NodeOverlay": {},
+    "Application": {},
+    "AppProject": {},
 }
 # Annotations that controllers write. The annotation that `kubectl rollout restart` writes into the pod template is not
 # listed, because a restart with this command is an edit by hand.
@@ -159,6 +166,14 @@ CONTROLLER_ANNOTATIONS: dict[str, frozenset[str]] = {
             "volume.kubernetes.io/selected-node",
         }
     ),
+    "NodePool": frozenset(
+        {
+            "karpenter.sh/nodepool-hash",
+            "karpenter.sh/nodepool-hash-version",
+            "karpenter.sh/stored-version-migrated",
+        }
+    ),
+    "Application": frozenset({"argocd.argoproj.io/refresh"}),  # Argo CD removes it after the refresh
 }
 # Stakater Reloader writes this annotation, and no other, into the pod template of a Deployment that asks for restarts.
 RELOAD_PATH = "spec/template/metadata/annotations"

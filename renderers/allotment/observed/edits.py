@@ -16,6 +16,7 @@ from allotment import conditions as word
 from allotment.declared.tenant_resources import RESOURCE_KINDS
 from allotment.manifests import names
 from allotment.observed.drift import Difference
+from allotment.observed.objects import PLATFORM_OWNER
 from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus
 from allotment.problems import escape_unprintable
 
@@ -47,7 +48,21 @@ class ManualEdit(NamedTuple):
     @property
     def label(self) -> str:
         """The kind and the name of the object."""
-        return f"{self.kind} {escape_unprintable(self.name, 63)}"
+        return f"{self.kind} {self._printable_name}"
+
+    @property
+    def qualified_label(self) -> str:
+        """The kind, the namespace and the name of the object."""
+        return f"{self.kind} {self._qualified_name}"
+
+    @property
+    def _printable_name(self) -> str:
+        return escape_unprintable(self.name, 127)
+
+    @property
+    def _qualified_name(self) -> str:
+        is_qualified = self.tenant == PLATFORM_OWNER or self.kind == "Namespace" or "/" in self.name
+        return self._printable_name if is_qualified else f"{names.namespace(self.tenant)}/{self._printable_name}"
 
     @property
     def description(self) -> str:
@@ -66,10 +81,9 @@ class ManualEdit(NamedTuple):
         If the object isn't published, the command deletes the object. A published object or a Namespace is opened in an
         editor instead. If the command deletes a volume, the text first asks for a copy of the volume's data.
         """
-        resource = f"{self.kind.lower()} {escape_unprintable(self.name, 63)}"
-        if self.kind == "Namespace":
-            return f"kubectl edit {resource}"
-        command = f"kubectl -n {names.namespace(self.tenant)} {'delete' if self.is_foreign else 'edit'} {resource}"
+        namespace, _, name = self._qualified_name.rpartition("/")
+        place = f"-n {namespace} " if namespace else ""
+        command = f"kubectl {place}{'delete' if self.is_foreign else 'edit'} {self.kind.lower()} {name}"
         is_volume = self.is_foreign and self.kind == "PersistentVolumeClaim"
         return f"copy its data, then {command}" if is_volume else command
 
@@ -93,7 +107,7 @@ def with_edits(status: TenantStatus, edits: Iterable[ManualEdit]) -> TenantStatu
 
     def edited(kind: str, resources: Sequence[T]) -> tuple[T, ...]:
         return tuple(
-            _with_conditions(resource, _edit_conditions(by_thing.get((kind, resource.name), ())))
+            _with_conditions(resource, edit_conditions(by_thing.get((kind, resource.name), ())))
             for resource in resources
         )
 
@@ -102,7 +116,7 @@ def with_edits(status: TenantStatus, edits: Iterable[ManualEdit]) -> TenantStatu
         instances=edited("instance", status.instances),
         storages=edited("storage", status.storages),
         snapshots=edited("snapshot", status.snapshots),
-        conditions=tuple(_edit_conditions(by_thing["", ""])),
+        conditions=edit_conditions(by_thing["", ""]),
     )
 
 
@@ -141,7 +155,12 @@ def _with_conditions(resource: T, conditions: Iterable[Condition]) -> T:
     return msgspec.structs.replace(resource, message=message, conditions=(*resource.conditions, *edit_conditions))
 
 
-def _edit_conditions(edits: Iterable[ManualEdit]) -> Iterator[Condition]:
+def edit_conditions(edits: Iterable[ManualEdit]) -> tuple[Condition, ...]:
+    """Return the conditions that describe edits of one resource, of one tenant or of the platform."""
+    return tuple(_describe_edits(edits))
+
+
+def _describe_edits(edits: Iterable[ManualEdit]) -> Iterator[Condition]:
     sorted_edits = sorted(edits)
     for kind, reason, is_foreign in (
         (word.AS_PUBLISHED, word.EDITED_BY_HAND, False),

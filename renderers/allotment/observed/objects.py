@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+PLATFORM_OWNER = "*platform"  # the owner of the platform's objects; no tenant can have this name
 START_ERROR = "StartError"  # `terminated_reason` of a container that ended before its program began
 
 
@@ -261,9 +262,10 @@ class Application(NamedTuple):
 
 
 class LiveObject(NamedTuple):
-    """An object in a tenant's namespace, or the namespace itself, for the comparison with its manifest.
+    """An object of a tenant or of the platform, for the comparison with its manifest.
 
-    `content` is compressed JSON of the compared fields. `owned` means that the object has an owner, such as a
+    `tenant` is PLATFORM_OWNER for an object of the platform, and empty for an object that is not compared. `name` is the
+    name from `names.scoped_name`. `content` is compressed JSON of the compared fields. `owned` means that the object has an owner, such as a
     controller. `managed` means that it has Allotment's label.
     """
 

@@ -274,7 +274,8 @@ class ClusterStatus(_StatusPart, frozen=True):
 
     If the cluster doesn't respond, `silent_since` is the time when its silence began, and `message` says that the
     status may be outdated. `cold_starts` are the last cold starts of each GPUSpec (`observed.cold_starts`). `departed` are
-    the tenants without a file on the branch, because nothing of them is left in the cluster.
+    the tenants without a file on the branch, because nothing of them is left in the cluster. `conditions` describe objects of
+    the platform that a person edited by hand.
     """
 
     cluster: str
@@ -284,6 +285,7 @@ class ClusterStatus(_StatusPart, frozen=True):
     message: str = ""
     cold_starts: tuple[ColdStart, ...] = ()
     departed: tuple[DepartedTenant, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
 
 class CapacityUsage(_StatusPart, frozen=True):

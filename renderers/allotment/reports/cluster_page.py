@@ -41,7 +41,7 @@ def render_summary(
         word.display_state(instance.state, of_instance=True) for tenant in tenants for instance in tenant.instances
     )
     leftovers = [leftover for tenant in tenants for leftover in orphans.find_orphans(tenant)]
-    edits = list(_edit_rows(tenants))
+    edits = list(_edit_rows(cluster, tenants))
     retained_section = _retained_section(retained)
     cold = summarize_cold_starts(cluster.cold_starts)
     stocks = [_stock_cells(stock, cold.get(stock.gpu_spec)) for stock in cluster.stocks]
@@ -107,8 +107,11 @@ def _leftover_section(title: str, leftovers: Sequence[Orphan]) -> list[str]:
     return _table_section(title, ("What", "Kind", "Why", "What to do", "Since"), rows)
 
 
-def _edit_rows(tenants: Sequence[TenantStatus]) -> Iterator[tuple[str, ...]]:
+def _edit_rows(cluster: ClusterStatus, tenants: Sequence[TenantStatus]) -> Iterator[tuple[str, ...]]:
     """Yield a row for each condition that reports objects that a person edited or added by hand."""
+    for condition in cluster.conditions:
+        message = escape_markdown(condition.message, MAX_LENGTH)
+        yield escape_markdown(cluster.cluster), "platform", message, condition.last_transition_time
     for tenant in tenants:
         resource_rows = (
             (type(resource).__name__.lower(), f"{tenant.tenant}/{resource.name}", resource.conditions)

@@ -82,7 +82,7 @@ def render_overview(
     parts: list[RenderableType] = [
         *([sanitize_sentence(count_states(rows))] if rows else []),
         *stale_notices(clusters, now),
-        *_edit_notices(rows),
+        *_edit_notices(clusters, rows),
     ]
     shared = shared_reasons(rows)
     for sheet in (_instance_sheet(rows, shared, now), _storage_sheet(rows, shared, now), _snapshot_sheet(rows, shared)):
@@ -106,11 +106,15 @@ def stale_notices(clusters: Iterable[ClusterStatus], now: datetime.datetime) -> 
             yield Text(f"{name}: STALE: its reporter has said nothing for {age}", style="bold red")
 
 
-def _edit_notices(rows: Iterable[ResourceStatus]) -> Iterator[Text]:
-    """Yield a notice for each condition of a tenant.
+def _edit_notices(clusters: Iterable[ClusterStatus], rows: Iterable[ResourceStatus]) -> Iterator[Text]:
+    """Yield a notice for each condition of a cluster and of a tenant.
 
-    These conditions are about objects in the tenant's namespace that differ from the published objects.
+    These conditions are about objects of the platform or of the tenant that differ from the published objects.
     """
+    for cluster in clusters:
+        for condition in cluster.conditions:
+            place = f"the platform in {escape_unprintable(cluster.cluster)}"
+            yield Text.assemble(f"{place}: ", sanitize_sentence(condition.message), style="bold red")
     statuses = {(row.status.tenant, row.status.cluster): row.status for row in rows if row.status is not None}
     for _, status in sorted(statuses.items()):
         for condition in status.conditions:

@@ -15,7 +15,7 @@ from tests.controlplane.client import Client, Object
 from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
 from tests.support.cloud_status import TENANT, instance, status, until
-from tests.support.manual_edits import SECONDS, add_by_hand, open_policy, read_edit_conditions
+from tests.support.manual_edits import SECONDS, add_by_hand, open_policy, open_role_binding, read_edit_conditions
 from tests.support.secret_store import CLUSTER, PLATFORM_PULL, PULL_REFERENCE, declare_image_pull, declare_restart
 from tests.support.waiting import eventually
 
@@ -40,7 +40,7 @@ def test_every_live_object_of_the_sample_is_as_published(cloud: Cloud) -> None:
     """Also those for which the reporter waits 5 minutes."""
     client = cloud.clusters["eu-1"].client
     differing_fields, kinds = {}, set()
-    for prefix in ("tenants/", "control/namespaces/"):
+    for prefix in ("tenants/", "control/", "platform/"):
         for _, manifest in oracle.objects(cloud, "refs/heads/rendered/eu-1", prefix):
             if manifest["kind"] in COMPARED_KINDS:
                 metadata = manifest["metadata"]
@@ -51,13 +51,49 @@ def test_every_live_object_of_the_sample_is_as_published(cloud: Cloud) -> None:
                         str(each) for each in differing
                     ]
     assert differing_fields == {}
-    assert kinds == set(COMPARED_KINDS)
+    assert kinds == set(COMPARED_KINDS) - {"NodePool", "NodeOverlay"}, "this cluster has no Karpenter"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "field", "value"),
+    [
+        (
+            "ValidatingAdmissionPolicy",
+            "allotment-tenant-secrets",
+            "matchConditions",
+            [{"name": "x", "expression": "false"}],
+        ),
+        ("ValidatingAdmissionPolicyBinding", "allotment-tenant-secrets", "matchResources", {"objectSelector": {}}),
+        ("Application", "allotment--namespaces-s--eu-1", "ignoreDifferences", [{"kind": "NetworkPolicy"}]),
+        ("AppProject", f"{TENANT}--eu-1", "orphanedResources", {"warn": False}),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value[0].isupper() else "",
+)
+def test_an_addition_to_an_object_of_the_platform_is_a_difference(
+    kind: str, name: str, field: str, value: object, cloud: Cloud
+) -> None:
+    """The API server accepts the addition, and Argo CD does not undo it."""
+    client = cloud.clusters["eu-1"].client
+    manifest = next(
+        each
+        for _, each in oracle.objects(cloud, "refs/heads/rendered/eu-1", "")
+        if (each["kind"], each["metadata"]["name"]) == (kind, name)
+    )
+    version, space = manifest["apiVersion"], manifest["metadata"].get("namespace")
+    client.patch(version, kind, name, {"spec": {field: value}}, space)
+    try:
+        (difference,) = find_differences(manifest, client.get(version, kind, name, space))
+        assert str(difference) == f"spec.{field} isn't published"
+    finally:
+        client.patch(version, kind, name, {"spec": {field: None}}, space)
+    assert find_differences(manifest, client.get(version, kind, name, space)) == ()
 
 
 def test_a_hand_edit_is_named_and_goes_with_it(cloud: Cloud) -> None:
     client = cloud.clusters["eu-1"].client
     fields = add_by_hand(client, "webui", SPACE)
     client.apply(open_policy(SPACE))
+    client.apply(open_role_binding(SPACE))
 
     def named() -> bool:
         edit_conditions = read_edit_conditions(cloud)
@@ -66,6 +102,7 @@ def test_a_hand_edit_is_named_and_goes_with_it(cloud: Cloud) -> None:
         assert edited.reason == "EditedByHand"
         assert all(f"{field} isn't published" in edited.message for field in fields), edited.message
         assert edit_conditions[f"{TENANT}/ OnlyPublished"].message.startswith("NetworkPolicy open isn't published")
+        assert "RoleBinding open isn't published" in edit_conditions[f"{TENANT}/ OnlyPublished"].message
         return True
 
     eventually(named, "the edits to be named", SECONDS, pause=1)
@@ -73,6 +110,7 @@ def test_a_hand_edit_is_named_and_goes_with_it(cloud: Cloud) -> None:
     assert part.sync == "Synced"
     assert instance(cloud, "webui").state != "Failed"
     client.delete("networking.k8s.io/v1", "NetworkPolicy", "open", SPACE)
+    client.delete("rbac.authorization.k8s.io/v1", "RoleBinding", "open", SPACE)
     client.delete("apps/v1", "Deployment", "webui", SPACE)
     eventually(lambda: read_edit_conditions(cloud) == {}, "nothing to differ any more", SECONDS, pause=1)
 

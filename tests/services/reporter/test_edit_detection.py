@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 from tests.support import live
-from tests.support.edited_objects import NAMESPACE, OURS, POLICY, SPACE, Object, manifest, whole
-from tests.support.reported import CLUSTER, Bed
+from tests.support.edited_objects import COMPARED, NAMESPACE, OURS, POLICY, SPACE, Object, manifest, whole
+from tests.support.published import git
+from tests.support.reported import BRANCH, CLUSTER, Bed
 
 from allotment.adapters.backoff import NO_BACKOFF
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.metrics import metrics_text
-from allotment.manifests.paths import namespace_file, resource_file
+from allotment.branches.status_branches import CLUSTER as CLUSTER_FILE
+from allotment.branches.status_branches import SUMMARY
+from allotment.manifests.paths import argo_file, namespace_file, resource_file
 from allotment.manifests.yaml_text import dump
-from allotment.observed import decoding
-from allotment.observed.status import Condition
+from allotment.observed.status import Condition, parse_cluster_status
 from allotment.services.reporter import published_objects, reporter
 
 TEMPLATE = {"metadata": {"labels": OURS}, "spec": {"containers": [{"name": "main", "image": "registry.example/x:1"}]}}
@@ -33,7 +35,7 @@ class Edited(Bed):
     def run(self, *objects: Object, seconds: int = 1) -> None:
         """See these objects, and the instance with its Application as they always are; then report."""
         kinds = whole(*objects)
-        for kind, watched in decoding.WHOLE_OBJECT_KINDS.items():
+        for kind, watched in COMPARED.items():
             self.store.replace(watched, [live_object for name, live_object in kinds if name == kind])
         application = live.application()
         application["status"]["sync"]["revision"] = self.commit
@@ -234,3 +236,119 @@ def test_an_object_that_is_added_while_the_branch_is_read_is_named_although_noth
         bed.reporter.tick()
         assert ("OnlyPublished" in bed.conditions()) == is_named
     assert bed.conditions()["OnlyPublished"].last_transition_time == created
+
+
+def manifest_of(kind: str, name: str, spec: Object, namespace: str = "", **labels: str) -> Object:
+    metadata: Object = {"name": name, "labels": {"app.kubernetes.io/managed-by": "allotment", **labels}}
+    return {"kind": kind, "metadata": metadata | ({"namespace": namespace} if namespace else {}), "spec": spec}
+
+
+TENANT_LABEL = {"allotment.dev/tenant": live.TENANT}
+ADMISSION = manifest_of("ValidatingAdmissionPolicy", "allotment-tenant-secrets", {"failurePolicy": "Fail"})
+BINDING = manifest_of("ValidatingAdmissionPolicyBinding", "allotment-tenant-secrets", {"validationActions": ["Deny"]})
+OVERLAY = manifest_of("NodeOverlay", "h100", {"capacity": {"nvidia.com/gpu": "8"}})
+ROOT = manifest_of("Application", "allotment--namespaces-s--eu-1", {"project": "platform"}, "argocd")
+GATEWAY_ROUTE = manifest_of("HTTPRoute", "allot-portal", {"hostnames": ["portal.eu-1.example"]}, "edge")
+PLATFORM_OBJECTS = ADMISSION, BINDING, OVERLAY, ROOT, GATEWAY_ROUTE
+PROJECT_OBJECT = manifest_of("AppProject", "solo-ada--eu-1", {"sourceRepos": []}, "argocd", **TENANT_LABEL)
+
+
+@pytest.fixture
+def platform_bed(bed: Edited) -> Edited:
+    """Return a reporter of a cluster where also the objects of the platform are as published."""
+    files = {
+        INSTANCE: dump([DEPLOYMENT]),
+        namespace_file(live.TENANT): dump([NAMESPACE, POLICY]),
+        argo_file(live.TENANT): dump([PROJECT_OBJECT]),
+        "platform/cluster/admission.rendered.yaml": dump([ADMISSION, BINDING]),
+        "platform/cluster/portal.rendered.yaml": dump([GATEWAY_ROUTE]),
+        "platform/node-pools/h100.rendered.yaml": dump([OVERLAY]),
+        "control/tenants-s.rendered.yaml": dump([ROOT]),
+    }
+    bed.commit = bed.publish(files=files)
+    bed.run(DEPLOYMENT, POLICY, NAMESPACE, PROJECT_OBJECT, *PLATFORM_OBJECTS)
+    return bed
+
+
+def read_platform_conditions(bed: Edited) -> tuple[Condition, ...]:
+    text = git(bed.remote, "show", f"{BRANCH}:{CLUSTER_FILE}") + "\n"
+    return parse_cluster_status(text.encode()).conditions
+
+
+@pytest.mark.parametrize(
+    ("platform_object", "field", "value", "undo"),
+    [
+        (ADMISSION, "matchConditions", [{"name": "x", "expression": "false"}], "edit validatingadmissionpolicy"),
+        (BINDING, "matchResources", {"namespaceSelector": {}}, "edit validatingadmissionpolicybinding"),
+        (OVERLAY, "weight", 10, "edit nodeoverlay"),
+        (ROOT, "ignoreDifferences", [{"kind": "NetworkPolicy"}], "-n argocd edit application"),
+        (GATEWAY_ROUTE, "rules", [{}], "-n edge edit httproute"),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) and "kind" in value else "",
+)
+def test_an_addition_to_an_object_of_the_platform_is_named(
+    platform_object: Object, field: str, value: object, undo: str, platform_bed: Edited
+) -> None:
+    weakened = {**platform_object, "spec": {**platform_object["spec"], field: value}}
+    others = [each for each in PLATFORM_OBJECTS if each is not platform_object]
+    seen = (DEPLOYMENT, POLICY, NAMESPACE, PROJECT_OBJECT, weakened, *others)
+    platform_bed.run(*seen)
+    platform_bed.run(*seen, seconds=299)
+    assert read_platform_conditions(platform_bed) == ()
+    platform_bed.run(*seen, seconds=1)
+    (condition,) = read_platform_conditions(platform_bed)
+    name = platform_object["metadata"]["name"]
+    assert (condition.type, condition.status, condition.reason) == ("AsPublished", "False", "EditedByHand")
+    assert f"{name} was edited by hand: spec.{field} isn't published (undo: kubectl {undo} {name})" in condition.message
+    assert f"| eu-1 | platform | {platform_object['kind']} " in git(platform_bed.remote, "show", f"{BRANCH}:{SUMMARY}")
+    assert (len(platform_bed.warnings()), platform_bed.counted()) == (1, ("1.0", "0.0"))
+    platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, PROJECT_OBJECT, *PLATFORM_OBJECTS)
+    assert (read_platform_conditions(platform_bed), platform_bed.counted()) == ((), ("0.0", "0.0"))
+
+
+def test_a_reporter_that_begins_again_keeps_the_time_of_a_platform_edit(platform_bed: Edited, tmp_path: Path) -> None:
+    weakened = {**ADMISSION, "spec": {**ADMISSION["spec"], "matchConditions": [{"expression": "false"}]}}
+    for seconds in (1, 300):
+        platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, weakened, seconds=seconds)
+    before = read_platform_conditions(platform_bed)
+    later = Edited(tmp_path / "later", platform_bed.remote)
+    later.clock, later.commit = platform_bed.clock, platform_bed.commit
+    later.run(DEPLOYMENT, POLICY, NAMESPACE, weakened)
+    assert before
+    assert read_platform_conditions(later) == before
+
+
+def test_an_addition_to_a_tenants_project_is_the_tenants(platform_bed: Edited) -> None:
+    project = {**PROJECT_OBJECT, "spec": {**PROJECT_OBJECT["spec"], "orphanedResources": {}}}
+    for seconds in (1, 300):
+        platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, project, *PLATFORM_OBJECTS, seconds=seconds)
+    (condition,) = platform_bed.status().conditions
+    assert condition.message == (
+        "AppProject argocd/solo-ada--eu-1 was edited by hand: spec.orphanedResources isn't published"
+        " (undo: kubectl -n argocd edit appproject solo-ada--eu-1)"
+    )
+    assert read_platform_conditions(platform_bed) == ()
+
+
+def test_a_foreign_role_binding_is_named(platform_bed: Edited) -> None:
+    binding = {
+        "kind": "RoleBinding",
+        "metadata": {"name": "open", "namespace": SPACE, "creationTimestamp": live.AT.format(1)},
+        "roleRef": {"kind": "ClusterRole", "name": "admin"},
+    }
+    for seconds in (1, 30):
+        platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, binding, PROJECT_OBJECT, *PLATFORM_OBJECTS, seconds=seconds)
+    assert platform_bed.conditions()["OnlyPublished"].message == (
+        "RoleBinding open isn't published (undo: kubectl -n t-solo-ada delete rolebinding open)"
+    )
+
+
+def test_an_object_of_the_platform_without_a_manifest_is_not_foreign(platform_bed: Edited) -> None:
+    """Administrators and other programs have objects of their own there."""
+    own = manifest_of("ValidatingAdmissionPolicy", "own", {"failurePolicy": "Ignore"})
+    unlabelled = manifest_of("AppProject", "default", {"sourceRepos": ["*"]}, "argocd")
+    del unlabelled["metadata"]["labels"]
+    for seconds in (1, 1000):
+        seen = (DEPLOYMENT, POLICY, NAMESPACE, own, unlabelled, PROJECT_OBJECT, *PLATFORM_OBJECTS)
+        platform_bed.run(*seen, seconds=seconds)
+    assert (read_platform_conditions(platform_bed), platform_bed.counted()) == ((), ("0.0", "0.0"))

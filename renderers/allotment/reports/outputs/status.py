@@ -176,7 +176,8 @@ class StockOutput(Part, frozen=True):
 class ClusterOutput(Part, frozen=True):
     """A cluster, and the time of its last report; the time is null if there is no report.
 
-    `stale` is true if the report is too old. `trouble` describes a fault of the cluster's status branch.
+    `stale` is true if the report is too old. `trouble` describes a fault of the cluster's status branch. `conditions` name the
+    objects of the platform that a person edited by hand.
     """
 
     cluster: str
@@ -186,6 +187,7 @@ class ClusterOutput(Part, frozen=True):
     message: str
     trouble: str
     stocks: tuple[StockOutput, ...]
+    conditions: tuple[ConditionOutput, ...] = ()
 
 
 class DeclaredOutput(Part, frozen=True):

@@ -1,4 +1,4 @@
-"""Compares, for `allot doctor`, the live objects of a cluster's tenants with their published manifests."""
+"""Compares, for `allot doctor`, the live objects of a cluster with their published manifests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from allotment.diagnosis.edits import EditComparison
 from allotment.manifests import names
 from allotment.manifests.yaml_text import Malformed
 from allotment.observed.edits import ManualEdit
-from allotment.observed.objects import LiveObject
+from allotment.observed.objects import PLATFORM_OWNER, LiveObject
 from allotment.observed.status import ApplicationStatus, TenantStatus
 from allotment.problems import OperationRefused
 from allotment.services.platform_settings import ORIGIN, read_publisher_key
@@ -75,7 +75,7 @@ def fetch_published_commit(root: Path, cluster: str) -> PublishedCommit:
 def compare_live_objects(
     published: PublishedCommit, cluster: str, looked: ClusterSnapshot, begun: datetime.datetime
 ) -> EditComparison:
-    """Return the differences between the live objects in tenants' namespaces and their published manifests.
+    """Return the differences between the live objects of tenants and of the platform and their published manifests.
 
     `begun` is the time when the fetch of the branch began, by the cluster's clock. An object that was created after
     this time may belong to a later publish.
@@ -108,7 +108,7 @@ def _compare_tenants(
     statuses = {status.tenant: status for status in _read_synced_statuses(published.repository, cluster, looked)}
     age = looked.now.timestamp() - published.repository.committed_at(published.commit)
     comparison, edits, unsynced, count = edit_detection.EditDetector(branch), list[ManualEdit](), list[str](), 0
-    tenants = sorted(branch.tenants)
+    tenants = sorted({*branch.tenants, PLATFORM_OWNER})
     for number, tenant in enumerate(tenants):
         if number % PREFETCHED_TENANTS == 0:
             branch.prefetch(tenants[number : number + PREFETCHED_TENANTS])

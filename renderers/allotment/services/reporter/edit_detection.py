@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from allotment import conditions as word
 from allotment.declared.tenant_resources import TREE_PARTS
+from allotment.manifests import names
 from allotment.manifests.yaml_text import Malformed, Object
 from allotment.observed.api_objects.whole_object import read_compared_fields
 from allotment.observed.conditions import seconds_between
 from allotment.observed.drift import Difference, find_differences
 from allotment.observed.edits import ManualEdit, edit_condition_times
-from allotment.observed.objects import LiveObject
+from allotment.observed.objects import PLATFORM_OWNER, LiveObject
 from allotment.observed.orphans import OBJECT_KINDS, PublishedObjects
 from allotment.observed.status import TenantStatus
 from allotment.problems import OperationRefused
@@ -180,7 +181,7 @@ class EditDetector:
     def _read_manifests(self, blobs: Iterable[str]) -> dict[tuple[str, Identity], Object]:
         sorted_blobs = sorted(blobs)
         return {
-            (blob, (manifest["kind"], manifest["metadata"]["name"])): manifest
+            (blob, (manifest["kind"], _read_name(manifest))): manifest
             for blob, objects in zip(sorted_blobs, self._branch.read_manifests(sorted_blobs), strict=True)
             for manifest in objects
         }
@@ -220,6 +221,10 @@ def _index_by_identity(objects: Sequence[LiveObject]) -> dict[Identity, LiveObje
     return {(live_object.kind, live_object.name): live_object for live_object in objects if not live_object.terminating}
 
 
+def _read_name(manifest: Object) -> str:
+    return names.scoped_name(manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"])
+
+
 def _find_resource(file: PublishedFile | None) -> tuple[str, str]:
     """Return the kind and name of a file's resource; both are empty if the file belongs to no resource."""
     return (file.tree_path.kind, file.tree_path.resource_name) if file is not None and file.tree_path.kind else ("", "")
@@ -236,9 +241,14 @@ def _find_edit_delay(file: PublishedFile | None, live_object: LiveObject) -> int
 
 
 def _may_be_foreign(live_object: LiveObject) -> bool:
-    """Return whether a person or a later publish created an unpublished object, and not a controller."""
+    """Return whether a person or a later publish created an unpublished object in the namespace of a tenant.
+
+    False if a controller created the object. Other namespaces have objects that Allotment doesn't publish.
+    """
     return not (
         live_object.owned
         or live_object.kind == "Namespace"
+        or live_object.tenant == PLATFORM_OWNER
+        or "/" in live_object.name
         or (live_object.managed and live_object.kind in _ORPHAN_KINDS)
     )

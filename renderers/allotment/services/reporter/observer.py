@@ -14,12 +14,13 @@ from allotment.adapters.git.repository import Repository
 from allotment.branches.rendered_branches import live_source
 from allotment.observed import orphans
 from allotment.observed.cold_starts import find_cold_starts, select_newest
-from allotment.observed.edits import ManualEdit, with_edits, with_edits_of
-from allotment.observed.objects import Deployment, ObservedObject, Pod
+from allotment.observed.edits import ManualEdit, edit_conditions, with_edits, with_edits_of
+from allotment.observed.objects import PLATFORM_OWNER, Deployment, ObservedObject, Pod
 from allotment.observed.status import (
     CapacityUsage,
     ClusterStatus,
     ColdStart,
+    Condition,
     TenantStatus,
     Transition,
     UsageInterval,
@@ -129,6 +130,7 @@ class Observer:
         self.pending_transitions: dict[str, list[Transition]] = defaultdict(list)
         self.orphans: dict[str, list[orphans.Orphan]] = {}
         self.recent_cold_starts: tuple[ColdStart, ...] = ()
+        self._platform_conditions: tuple[Condition, ...] = ()
 
     def resume(self, written: WrittenStatuses) -> None:
         """Continue from the written statuses. Every change since they were written becomes a pending transition.
@@ -138,6 +140,7 @@ class Observer:
         self.usage.begin_resume(written.cluster.observed_at, written.capacity, self.statuses)
         self.recent_cold_starts = select_newest((*written.cluster.cold_starts, *self.recent_cold_starts))
         self.statuses = {tenant: without_history(status) for tenant, status in written.tenants.items()}
+        self._platform_conditions = written.cluster.conditions
         for collection in (
             self.pending_transitions,
             self.orphans,
@@ -149,7 +152,7 @@ class Observer:
         self._edit_detector.clear()
         self._branch.poll()
         self._compared_commit = self._branch.commit
-        owners = {*written.tenants, *self._session.store.owners(), self._session.stock_owner}
+        owners = {*written.tenants, *self._session.store.owners(), self._session.stock_owner, PLATFORM_OWNER}
         self._unobserved_owners |= owners
         self._observe_tenants(owners)
         self._unobserved_owners.clear()
@@ -179,7 +182,7 @@ class Observer:
         self._compared_commit = commit
         if commit is None:
             return set()
-        now = {tenant: self._branch.find_published(tenant) for tenant in self.statuses}
+        now = {owner: self._branch.find_published(owner) for owner in (*self.statuses, PLATFORM_OWNER)}
         return {
             tenant
             for tenant, published in now.items()
@@ -230,7 +233,13 @@ class Observer:
         )
         now, silence = self._session.read_clock(), self.measure_silence()
         if silence <= SILENT_SECONDS:
-            return ClusterStatus(name, now, reported_stocks, cold_starts=self.recent_cold_starts)
+            return ClusterStatus(
+                name,
+                now,
+                reported_stocks,
+                cold_starts=self.recent_cold_starts,
+                conditions=self._platform_conditions,
+            )
         since = previous.silent_since or subtract_seconds(now, silence)
         words = f"{name} has not answered since {since}: this status may be outdated"
         return ClusterStatus(
@@ -240,6 +249,7 @@ class Observer:
             since,
             words,
             cold_starts=self.recent_cold_starts,
+            conditions=self._platform_conditions,
         )
 
     def _observe_tenants(self, tenants: set[str]) -> None:
@@ -250,11 +260,25 @@ class Observer:
                 self.usage.observe_capacity(
                     self._session.store.objects(self._session.stock_owner), now, last_observed_at
                 )
-            for tenant in sorted(tenants - {self._session.stock_owner}):
+            if PLATFORM_OWNER in tenants:
+                self._observe_platform(now)
+            for tenant in sorted(tenants - {self._session.stock_owner, PLATFORM_OWNER}):
                 self._observe_tenant(tenant, now, last_observed_at)
         except BaseException:
             self.usage.gaps.keep_open(last_observed_at)
             raise
+
+    def _observe_platform(self, now: str) -> None:
+        """Compare the platform's objects with their manifests. Keep the conditions if the manifests aren't known."""
+        status = TenantStatus(PLATFORM_OWNER, self._session.cluster, conditions=self._platform_conditions)
+        live = TenantObjects.from_objects(self._session.store.objects(PLATFORM_OWNER))
+        published = self._branch.find_published(PLATFORM_OWNER)
+        edits = detect_edits_or_none(self._edit_detector, status, status, live.whole_objects, published, now)
+        if edits is not None:
+            self._platform_conditions = edit_conditions(edits)
+        self._published_objects.pop(PLATFORM_OWNER, None)
+        if published is not None:
+            self._published_objects[PLATFORM_OWNER] = published.objects
 
     def _observe_tenant(self, tenant: str, now: str, last_observed_at: str) -> None:
         cluster = self._session.cluster

@@ -11,12 +11,12 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.rendered_branches import SOURCE_REF, published_ref
 from allotment.branches.retention_ref import RETAINED, fetch_record, last_record
-from allotment.declared.tenant_resources import TREE_PARTS
-from allotment.lifecycle.published_manifests import read_identities, stopped_deployments
+from allotment.lifecycle.published_manifests import read_scoped_identities, stopped_deployments
 from allotment.manifests import paths
 from allotment.manifests.names import rendered_branch
 from allotment.manifests.yaml_text import Malformed, Object, load
 from allotment.observed import drift
+from allotment.observed.objects import PLATFORM_OWNER
 from allotment.observed.orphans import OBJECT_KINDS, STOPPED_DEPLOYMENT, PublishedObjects
 from allotment.observed.retention import RetainedTenant
 from allotment.problems import OperationRefused
@@ -26,7 +26,7 @@ FETCH_SECONDS = 1.0  # the shortest wait between two fetches that look for a mis
 READ_BATCH_SIZE = 500  # files that one call to Git reads
 _WATCHED_KINDS = frozenset({*OBJECT_KINDS.values(), *drift.COMPARED_KINDS})
 
-NAMESPACES = "namespaces"  # the folder of a tenant's Namespace and of the objects that isolate it
+_PLATFORM_FOLDERS = ("platform/", "control/")  # the files in them that belong to no tenant belong to the platform
 
 ObjectIdentities = frozenset[tuple[str, str]]
 
@@ -81,7 +81,7 @@ class PublishedBranch:
     @property
     def tenants(self) -> frozenset[str]:
         """The tenants that have published objects."""
-        return frozenset(self._tenant_objects)
+        return frozenset(self._tenant_objects) - {PLATFORM_OWNER}
 
     def poll(self) -> None:
         """Fetch the branch, unless it was fetched a short time ago."""
@@ -168,11 +168,13 @@ class PublishedBranch:
         self._indexed_commit = commit
 
     def _list_tenant_paths(self, commit: str) -> dict[str, dict[paths.TreePath, str]]:
-        """Return, by tenant, the blob of each file of the tenant in a commit."""
+        """Return, by tenant, the blob of each file of the tenant in a commit. The platform's files have PLATFORM_OWNER."""
         spots = defaultdict[str, dict[paths.TreePath, str]](dict)
         for path, blob in self._repository.listing(commit).items():
             spot = paths.parse_tree_path(paths.current_path(path))
-            if spot is not None and spot.part in (*TREE_PARTS, NAMESPACES):
+            if spot is None and path.startswith(_PLATFORM_FOLDERS):
+                spot = paths.TreePath(PLATFORM_OWNER, "", path)
+            if spot is not None:
                 spots[spot.tenant][spot] = blob
         return dict(spots)
 
@@ -196,10 +198,10 @@ class PublishedBranch:
 
 
 def _parse_identities(data: bytes) -> ObjectIdentities:
-    """Return the kind and name of each object in a file. Raises Malformed.
+    """Return the kind and the name from `names.scoped_name` of each object in a file. Raises Malformed.
 
     Leaves out the kinds that are not in _WATCHED_KINDS. Adds STOPPED_DEPLOYMENT and the name for each Deployment
     without replicas.
     """
-    objects = frozenset(identity for identity in read_identities(data) if identity[0] in _WATCHED_KINDS)
+    objects = frozenset(identity for identity in read_scoped_identities(data) if identity[0] in _WATCHED_KINDS)
     return objects | {(STOPPED_DEPLOYMENT, name) for name in stopped_deployments(data)}

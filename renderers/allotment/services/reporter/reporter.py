@@ -263,7 +263,7 @@ class Reporter(Loop):
         for edit in edits:
             if edit.key in self._logged_edits:
                 continue
-            about = {"cluster": self._session.cluster, "what": f"{edit.tenant}: {edit.label}"}
+            about = {"cluster": self._session.cluster, "what": edit.qualified_label}
             words = f"{edit.message}; undo: {edit.remedy}"
             if edit.is_foreign:
                 self.log.warning("foreign object", **about, message=words)
@@ -329,6 +329,7 @@ class Reporter(Loop):
             or beats
             or retained
             or status.stocks != self._written_cluster_status.stocks
+            or status.conditions != self._written_cluster_status.conditions
             or self._observer.usage.capacity != self._written_capacity
             or self._observer.usage.list_pending()
             or self._observer.list_changed_tenants(self._written_statuses)
