@@ -59,7 +59,7 @@ class Bed:
             for needed_api in apis.list_required_apis(self.catalog, self.cluster)
         }
         self.hub_apis: dict[str, frozenset[str]] = self.apis
-        managed = managed_gateway.render(self.cluster)
+        managed = managed_gateway.render(self.catalog, self.cluster)
         for manifest in (*simulated.surroundings(self.cluster), *managed):
             if manifest["kind"] in KINDS and manifest["kind"] != "Certificate":
                 self.objects[KINDS[manifest["kind"]]].append(copy.deepcopy(manifest))

@@ -120,7 +120,7 @@ def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> 
     elif inner == _DEVICE_CLASSES:
         expected_manifests = device_classes.render(cluster)
     elif inner == _MANAGED_GATEWAY:
-        expected_manifests = managed_gateway.render(cluster)
+        expected_manifests = managed_gateway.render(catalog, cluster)
     elif inner == _PORTAL:
         expected_manifests = portal.render(catalog, cluster)
     elif inner.startswith("platform/node-pools/") and name in cluster.of_kind(NodePool):

@@ -158,7 +158,7 @@ def render_cluster(
         "gateway": gateway.render(cluster),
         "device-plugin": device_plugin.render(cluster),
     }
-    if managed := managed_gateway.render(cluster):
+    if managed := managed_gateway.render(catalog, cluster):
         parts["managed-gateway"] = managed
     if routes := portal.render(catalog, cluster):
         parts["portal"] = routes

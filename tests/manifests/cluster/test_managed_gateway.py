@@ -61,6 +61,25 @@ def test_settings_of_proxies_and_of_the_access_log(sample: Path, allot: Allot, t
     assert manifests["ClientTrafficPolicy"]["spec"]["proxyProtocol"] == {"optional": False}
 
 
+@pytest.mark.parametrize(
+    ("portal_cluster", "selector"),
+    [
+        ("us-1", {"matchLabels": {"app.kubernetes.io/managed-by": "allotment"}}),
+        ("eu-1", {"matchExpressions": [{"key": "allotment.dev/tenant", "operator": "Exists"}]}),
+    ],
+)
+def test_the_listener_accepts_the_route_of_the_portal(
+    portal_cluster: str, selector: dict[str, Any], sample: Path, allot: Allot, tmp_path: Path
+) -> None:
+    """This route is in the namespace of the Gateway, which is no tenant's."""
+    path = sample / "platform/platform.yaml"
+    path.write_text(f"{path.read_text(encoding='utf-8')}  portal:\n    cluster: {portal_cluster}\n", encoding="utf-8")
+    manifests = render(allot, sample, tmp_path / "out")
+    (https,) = (entry for entry in manifests["Gateway"]["spec"]["listeners"] if entry["protocol"] == "HTTPS")
+    assert https["allowedRoutes"]["namespaces"] == {"from": "Selector", "selector": selector}
+    assert selector.get("matchLabels", {}).items() <= manifests["Namespace"]["metadata"]["labels"].items()
+
+
 def test_a_gateway_shares_its_namespace_with_no_add_on(sample: Path, allot: Allot) -> None:
     edit(sample, CLUSTER, "namespace: edge\n    sectionName", "namespace: cert-manager\n    sectionName")
     edit(sample, CLUSTER, "name: oidc\n      namespace: edge", "name: oidc\n      namespace: cert-manager")

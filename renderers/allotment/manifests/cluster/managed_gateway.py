@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from allotment.declared.inventory import ScopeDeclarations
+from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.gateway import HTTP_LISTENER, AccessLog, Gateway
 from allotment.manifests import names
 from allotment.manifests.cluster.gateway import ENVOY_API, GATEWAY_API, listener_target
+from allotment.manifests.cluster.portal import find_portal
 from allotment.manifests.tenant.namespace import POD_SECURITY_VERSION
 
 CONTROLLER = "gateway.envoyproxy.io/gatewayclass-controller"
@@ -38,7 +39,7 @@ _LOG_FIELDS = {
 }
 
 
-def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
+def render(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the objects of a managed Gateway, the namespace first; empty if the cluster's Gateway is not managed."""
     place = cluster.get_singleton(Cluster)
     assert place is not None
@@ -61,7 +62,8 @@ def render(cluster: ScopeDeclarations) -> list[dict[str, Any]]:
             "secretName": secret,
         }
         objects.append(_build("cert-manager.io/v1", "Certificate", gateway.name, gateway.namespace, certificate))
-    listeners = _build_listeners(place.model.spec, gateway.certificate.secret_name or secret)
+    serves_portal = find_portal(catalog, cluster.name) is not None
+    listeners = _build_listeners(place.model.spec, gateway.certificate.secret_name or secret, serves_portal)
     objects += [
         _build(GATEWAY_API, "Gateway", gateway.name, gateway.namespace, _build_gateway_spec(gateway, listeners)),
         _build(GATEWAY_API, "HTTPRoute", REDIRECT, gateway.namespace, _build_redirect_spec(gateway)),
@@ -124,11 +126,11 @@ def _build_proxy_spec(gateway: Gateway) -> dict[str, Any]:
     }
 
 
-def _build_listeners(cluster: ClusterSpec, secret: str) -> list[dict[str, Any]]:
+def _build_listeners(cluster: ClusterSpec, secret: str, serves_portal: bool) -> list[dict[str, Any]]:
     gateway, host = cluster.gateway, f"*.{cluster.domain}"
     tenants: dict[str, Any] = {"matchExpressions": [{"key": names.TENANT, "operator": "Exists"}]}
-    if cluster.oidc.callback_host is not None:
-        # The route of the callback host is in the namespace of the Gateway, which has no tenant label.
+    if cluster.oidc.callback_host is not None or serves_portal:
+        # The routes of the callback host and of the portal are in the namespace of the Gateway, which has no tenant label.
         tenants = {"matchLabels": names.labels()}
     return [
         {

@@ -11,7 +11,7 @@ from typing import Any
 
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
-from allotment.declared.kinds.platform import Platform
+from allotment.declared.kinds.platform import Platform, Portal
 from allotment.declared.values import format_duration
 from allotment.manifests import login, names
 from allotment.manifests.cluster.gateway import ENVOY_API, GATEWAY_API, listener_target
@@ -25,9 +25,8 @@ PROTECTED_PATHS = ("/tenants", "/platform", "/provider", "/oauth2", "/logout")
 
 def render(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]:
     """Return the routes of the portal and their policies; empty if this cluster doesn't serve the portal."""
-    place, platform = cluster.get_singleton(Cluster), catalog.platform.get_singleton(Platform)
-    portal = platform.model.spec.portal if platform is not None else None
-    if place is None or portal is None or portal.cluster != cluster.name:
+    place, portal = cluster.get_singleton(Cluster), find_portal(catalog, cluster.name)
+    if place is None or portal is None:
         return []
     spec, is_public = place.model.spec, portal.public_pages == "Public"
     objects = [
@@ -38,6 +37,13 @@ def render(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]
         remove = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": sorted(CLAIM_HEADERS)}}
         objects += [_build_route(spec, PUBLIC_ROUTE, ("/",), [remove]), _build_policy(spec, PUBLIC_ROUTE, {})]
     return objects
+
+
+def find_portal(catalog: Catalog, cluster: str) -> Portal | None:
+    """Return the portal that a cluster serves; None if it serves none."""
+    platform = catalog.platform.get_singleton(Platform)
+    portal = platform.model.spec.portal if platform is not None else None
+    return portal if portal is not None and portal.cluster == cluster else None
 
 
 def _build_route(spec: ClusterSpec, name: str, prefixes: tuple[str, ...], filters: list[Any]) -> dict[str, Any]:
