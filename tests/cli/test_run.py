@@ -334,9 +334,15 @@ def test_a_webhook_has_to_be_signed_where_there_is_a_secret(place: Place, tmp_pa
 
 
 @pytest.mark.parametrize("text", ["", "short", "not-ascii-but-löng-enough"])
-def test_a_secret_is_one(text: str, allot: Allot, tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--webhook-secret-file", "--portal-secret-file"])
+def test_a_secret_is_one(option: str, text: str, allot: Allot, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text(text)
-    words = ("--publish", "--source", "x", "--data", tmp_path, "--webhook-secret-file", file)
-    result = allot("run", *words)
+    result = allot("run", "--portal", "--source", "x", "--data", tmp_path, option, file)
     assert (result.code, "must contain a secret" in result.err) == (2, True)
+
+
+def test_a_missing_file_of_the_portal_stops_the_start(allot: Allot, tmp_path: Path) -> None:
+    words = ("--portal", "--source", "x", "--data", tmp_path)
+    result = allot("run", *words, "--portal-secret-file", tmp_path / "credential")
+    assert (result.code, "does not exist" in result.err) == (2, True)

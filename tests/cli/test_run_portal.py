@@ -91,3 +91,25 @@ def test_a_declared_portal_shows_a_tenant_to_its_members_only(place: Place, tmp_
     path, subject = "/tenants/solo-ada/", "00u1ada"
     eventually(lambda: portal.request(path, X_Portal_Subject=subject)[0] != 200, "the subject to be refused", pause=0.1)
     assert portal.end() == 0
+
+
+@pytest.mark.parametrize("has_file", [True, False], ids=["with its file", "without its file"])
+def test_a_declared_credential_is_required(has_file: bool, place: Place, tmp_path: Path) -> None:
+    path, credential = place.root / "platform/platform.yaml", "correct-horse-battery"
+    text = "  portal:\n    cluster: eu-1\n    proxySecretName: portal-proxy\n"
+    path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
+    place.merge()
+    file = tmp_path / "credential"
+    file.write_text(f"{credential}\n", encoding="utf-8")
+    options = ["--portal-secret-file", str(file)] if has_file else []
+    portal = RunningPortal(f"file://{place.remote}", tmp_path / "data", *options)
+    wait_for(portal, "/catalog/", "<h1>Catalog</h1>")
+    status, reason = portal.request("/tenants/solo-ada/", X_Portal_Subject="00u1ada")
+    assert (status, "--portal-secret-file" in reason) == (403, True)
+    status, _ = portal.request("/tenants/solo-ada/", X_Portal_Subject="00u1ada", X_Portal_Credential=credential)
+    assert status == (200 if has_file else 403)
+    assert portal.request("/tenants/solo-ada/", X_Portal_Subject="00u1mia", X_Portal_Credential=credential)[0] == 403
+    if not has_file:
+        assert "set --portal-secret-file" in portal.event("logins not checked")["message"]
+    assert portal.end() == 0
+    assert credential not in portal.log.read_text(encoding="utf-8")

@@ -54,6 +54,7 @@ SPREAD_KINDS = (
     ("gateway.networking.k8s.io/v1", "ReferenceGrant"),
     ("gateway.envoyproxy.io/v1alpha1", "BackendTrafficPolicy"),
     ("gateway.envoyproxy.io/v1alpha1", "EnvoyExtensionPolicy"),
+    ("gateway.envoyproxy.io/v1alpha1", "HTTPRouteFilter"),
     ("gateway.envoyproxy.io/v1alpha1", "SecurityPolicy"),
 )
 

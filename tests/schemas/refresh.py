@@ -14,7 +14,7 @@ from tests.controlplane import crds
 HERE = Path(__file__).parent
 KINDS = frozenset(
     "Application AppProject BackendTrafficPolicy Certificate ClientTrafficPolicy EC2NodeClass EnvoyExtensionPolicy EnvoyProxy"
-    " ExternalSecret Gateway GatewayClass HTTPRoute NodeOverlay NodePool ObjectBucketClaim ReferenceGrant SecurityPolicy VolumeSnapshot".split()
+    " ExternalSecret Gateway GatewayClass HTTPRoute HTTPRouteFilter NodeOverlay NodePool ObjectBucketClaim ReferenceGrant SecurityPolicy VolumeSnapshot".split()
 )
 KEPT = frozenset(
     "type properties items required enum pattern format additionalProperties minimum maximum minLength maxLength minItems maxItems"

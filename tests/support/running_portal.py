@@ -11,11 +11,11 @@ from tests.support.published import Running
 
 
 class RunningPortal(Running):
-    """A running `allot run --portal`."""
+    """A running `allot run --portal` with further `options`."""
 
-    def __init__(self, url: str, data: Path) -> None:
+    def __init__(self, url: str, data: Path, *options: str) -> None:
         self.log = data.with_suffix(".log")
-        words = ["run", "--portal", "--source", url, "--data", str(data), "--interval", "1"]
+        words = ["run", "--portal", "--source", url, "--data", str(data), "--interval", "1", *options]
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
                 [

@@ -38,6 +38,12 @@ if TYPE_CHECKING:
     metavar="HOST:PORT",
     help="The address of the portal. Only the gateway, which checks the login, may reach it.",
 )
+@click.option(
+    "--portal-secret-file",
+    type=FILE_TYPE,
+    help="The file with the credential of the gateway. With it, the portal believes only logins with this credential. It must be"
+    " in the Secret of spec.portal.proxySecretName of the platform.",
+)
 @click.option("--source", metavar="URL", required=True, help="The repository of declarations.")
 @click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch of merged declarations.")
 @click.option(
@@ -105,6 +111,7 @@ def command(
     comment: bool,
     portal: bool,
     portal_listen: str,
+    portal_secret_file: Path | None,
     listen: str,
     metrics_listen: str | None,
     webhook_secret_file: Path | None,
@@ -158,7 +165,8 @@ def command(
         for part in parts:
             part.wake()
 
-    gate = PageGate(is_local=is_loopback(portal_listen)) if portal else None
+    credential = read_secret(portal_secret_file) if portal_secret_file else b""
+    gate = PageGate(is_local=is_loopback(portal_listen), credential=credential) if portal else None
     leader = create_leadership(access, log, wake)
     context = ServiceContext(registry, log, leader.is_leader if leader else lambda: True, wake)
     parts += create_parts(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from allotment.problems import hide_secrets
+from allotment.problems import hide_in_errors, hide_secrets
 
 MIN_SECRET_LENGTH = 16
 _ALL_HOSTS = {"0.0.0.0", "[::]", "::"}  # noqa: S104  # a name for all addresses of the machine
@@ -62,10 +62,11 @@ def is_loopback(listen: str) -> bool:
 
 
 def read_secret(file: Path) -> bytes:
-    """Return the secret in a file, without white space around it."""
+    """Return the secret in a file, without white space around it. No error and no log shows it."""
     secret = file.read_bytes().strip()
     if not secret.isascii() or len(secret) < MIN_SECRET_LENGTH:
         raise click.UsageError(f"{file} must contain a secret of at least {MIN_SECRET_LENGTH} ASCII characters")
+    hide_in_errors(secret.decode("ascii"))
     return secret
 
 

@@ -32,7 +32,14 @@ GATEWAY = RequiredApi(
 )
 ENVOY = RequiredApi(
     "gateway.envoyproxy.io/v1alpha1",
-    ("securitypolicies", "envoyextensionpolicies", "envoyproxies", "backendtrafficpolicies", "clienttrafficpolicies"),
+    (
+        "securitypolicies",
+        "envoyextensionpolicies",
+        "envoyproxies",
+        "backendtrafficpolicies",
+        "clienttrafficpolicies",
+        "httproutefilters",
+    ),
     "Envoy Gateway 1.9",
     "logins and limits need its policies",
 )

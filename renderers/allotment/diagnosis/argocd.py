@@ -42,6 +42,7 @@ RENDERED_KINDS = (
     ("gateway.envoyproxy.io", "ClientTrafficPolicy"),
     ("gateway.envoyproxy.io", "EnvoyExtensionPolicy"),
     ("gateway.envoyproxy.io", "EnvoyProxy"),
+    ("gateway.envoyproxy.io", "HTTPRouteFilter"),
     ("gateway.networking.k8s.io", "Gateway"),
     ("gateway.networking.k8s.io", "GatewayClass"),
     ("gateway.networking.k8s.io", "ReferenceGrant"),

@@ -74,7 +74,7 @@ _PROJECT_FIELDS = frozenset(
 _ARGO_API = {"AppProject": "argoproj.io/v1alpha1", "Application": "argoproj.io/v1alpha1"}
 _PLATFORM_KINDS = frozenset(
     "AppProject Application BackendTrafficPolicy Certificate ClientTrafficPolicy ConfigMap Deployment DeviceClass EC2NodeClass"
-    " EnvoyExtensionPolicy EnvoyProxy Gateway GatewayClass HTTPRoute Namespace NetworkPolicy NodeOverlay NodePool"
+    " EnvoyExtensionPolicy EnvoyProxy Gateway GatewayClass HTTPRoute HTTPRouteFilter Namespace NetworkPolicy NodeOverlay NodePool"
     " PriorityClass SecurityPolicy ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding".split()
 )
 # The kinds that a tenant's AppProject may permit: the kinds of the tenant's objects, and the kinds that controllers

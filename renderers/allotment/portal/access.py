@@ -22,12 +22,14 @@ class Visitor(NamedTuple):
 class AccessList(NamedTuple):
     """The readers of the protected pages. Members of `platform_groups` may read all pages.
 
-    `subjects` and `groups` are those of each tenant's members.
+    `subjects` and `groups` are those of each tenant's members. `needs_credential` says that a login counts only with the credential
+    of the Gateway.
     """
 
     platform_groups: frozenset[str]
     subjects: Mapping[str, frozenset[str]]
     groups: Mapping[str, frozenset[str]]
+    needs_credential: bool = False
 
     def may_read(self, path: str, visitor: Visitor) -> bool:
         """Return whether a visitor may read the page at a path. All visitors may read the public pages."""
@@ -45,13 +47,16 @@ class AccessList(NamedTuple):
         return is_user or bool(visitor.groups & self.groups.get(tenant, frozenset()))
 
 
-def build_access_list(platform_groups: Iterable[str], tenants: Iterable[TenantFacts]) -> AccessList:
+def build_access_list(
+    platform_groups: Iterable[str], tenants: Iterable[TenantFacts], *, needs_credential: bool = False
+) -> AccessList:
     """Return the readers that the tenants' members and the platform declare."""
     facts = list(tenants)
     return AccessList(
         frozenset(platform_groups),
         {each.tenant: frozenset(member.subject for member in each.members if member.subject) for each in facts},
         {each.tenant: frozenset(member.name for member in each.members if member.kind == "Group") for each in facts},
+        needs_credential,
     )
 
 

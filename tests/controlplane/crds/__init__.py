@@ -42,6 +42,7 @@ SOURCES: Mapping[str, Source] = {
                 "clienttrafficpolicies",
                 "envoyextensionpolicies",
                 "envoyproxies",
+                "httproutefilters",
                 "securitypolicies",
             )
         ),

@@ -1,4 +1,4 @@
-"""A real Envoy that checks ID tokens and copies their claims to headers, as Envoy Gateway configures it."""
+"""A real Envoy that checks ID tokens, copies their claims to headers and injects a credential, as Envoy Gateway configures it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tests.support.waiting import Final, eventually
 
 _TYPES = "type.googleapis.com/envoy.extensions.filters"
 ISSUER, AUDIENCE, COOKIE = "https://id.gpu.test", "allotment", "id-token"
+CREDENTIAL = "correct-horse-battery"  # which the Secret of the injection has
 
 
 def _encode(data: bytes) -> str:
@@ -51,9 +52,9 @@ class _Backend(http.server.BaseHTTPRequestHandler):
 
 
 class Envoy:
-    """A running Envoy. `claim_headers` maps each header to the claim that it gets."""
+    """A running Envoy. `claim_headers` maps each header to the claim that it gets. `injection` is that of an HTTPRouteFilter."""
 
-    def __init__(self, folder: Path, claim_headers: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, claim_headers: Mapping[str, str], injection: Mapping[str, Any]) -> None:
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self._backend = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Backend)
         with socket.socket() as probe:
@@ -61,7 +62,7 @@ class Envoy:
             self._port = probe.getsockname()[1]
         self._config = folder / "envoy.json"
         self._log = folder / "envoy.log"
-        self._config.write_text(json.dumps(self._configure(claim_headers)), encoding="utf-8")
+        self._config.write_text(json.dumps(self._configure(claim_headers, injection)), encoding="utf-8")
 
     def __enter__(self) -> Envoy:
         threading.Thread(target=self._backend.serve_forever, daemon=True).start()
@@ -101,7 +102,7 @@ class Envoy:
                 assert error.code == 401
             return {}
 
-    def _configure(self, claim_headers: Mapping[str, str]) -> dict[str, Any]:
+    def _configure(self, claim_headers: Mapping[str, str], injection: Mapping[str, Any]) -> dict[str, Any]:
         numbers = self.key.public_key().public_numbers()
         key = {"kty": "RSA", "alg": "RS256", "kid": "1", "e": _encode(numbers.e.to_bytes(3, "big"))}
         key["n"] = _encode(numbers.n.to_bytes(256, "big"))
@@ -126,11 +127,13 @@ class Envoy:
             "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": routes}]},
             "http_filters": [
                 {"name": "jwt", "typed_config": jwt},
+                {"name": "credential", "typed_config": _build_injector(injection)},
                 {"name": "router", "typed_config": {"@type": f"{_TYPES}.http.router.v3.Router"}},
             ],
         }
         return {
             "static_resources": {
+                "secrets": [{"name": CREDENTIAL, "generic_secret": {"secret": {"inline_string": CREDENTIAL}}}],
                 "listeners": [
                     {
                         "address": _address(self._port),
@@ -151,6 +154,19 @@ class Envoy:
                 ],
             }
         }
+
+
+def _build_injector(injection: Mapping[str, Any]) -> dict[str, Any]:
+    generic = {
+        "@type": "type.googleapis.com/envoy.extensions.http.injected_credentials.generic.v3.Generic",
+        "credential": {"name": CREDENTIAL},
+        "header": injection["header"],
+    }
+    return {
+        "@type": f"{_TYPES}.http.credential_injector.v3.CredentialInjector",
+        "overwrite": injection["overwrite"],
+        "credential": {"name": "envoy.http.injected_credentials.generic", "typed_config": generic},
+    }
 
 
 def _address(port: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import json
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,22 @@ from typing import Any
 import pytest
 import yaml
 from tests.conftest import DAY, PROJECT, Allot, edit, errors
-from tests.manifests.cluster.envoy import Envoy, token
+from tests.manifests.cluster.envoy import CREDENTIAL, Envoy, token
+from tests.support.rendered_tree import misfits
 
-from allotment.manifests.cluster.portal import CLAIM_HEADERS, GROUPS_HEADER, PROTECTED_PATHS, SUBJECT_HEADER
-from allotment.manifests.yaml_text import load
+from allotment.adapters.folder_source import FolderSource
+from allotment.manifests.cluster.portal import (
+    CLAIM_HEADERS,
+    CREDENTIAL_HEADER,
+    GROUPS_HEADER,
+    PROTECTED_PATHS,
+    SUBJECT_HEADER,
+    build_injection,
+)
+from allotment.manifests.yaml_text import dump, load
+from allotment.problems import IsolationBroken
+from allotment.services.check.repository_check import check_repository
+from allotment.services.renderer import build_gate
 
 FILE = "eu-1/platform/cluster/portal.rendered.yaml"
 HOST = "portal.eu-1.gpu.northlight.example"
@@ -66,10 +79,49 @@ def test_public_pages_have_a_route_without_login(sample: Path, allot: Allot, tmp
     assert list_paths(public) == ["/"]
     (rule,) = public["rules"]
     (remove,) = rule["filters"]
-    assert set(remove["requestHeaderModifier"]["remove"]) == {SUBJECT_HEADER, GROUPS_HEADER}
+    assert set(remove["requestHeaderModifier"]["remove"]) == {SUBJECT_HEADER, GROUPS_HEADER, CREDENTIAL_HEADER}
     policy = objects["SecurityPolicy", "allot-portal-public"]
     assert policy["authorization"] == {"defaultAction": "Allow"}
     assert not policy.keys() & {"oidc", "jwt"}
+
+
+@pytest.mark.parametrize("readers", ["Login", "Public"])
+def test_only_requests_with_a_login_get_the_credential(
+    readers: str, sample: Path, allot: Allot, tmp_path: Path
+) -> None:
+    declare(sample, f"    publicPages: {readers}\n    proxySecretName: portal-proxy\n")
+    objects = render(allot, sample, tmp_path / "out")
+    secret = {"group": "", "kind": "Secret", "name": "portal-proxy"}
+    injection = {"overwrite": True, "header": "x-portal-credential", "credential": {"valueRef": secret}}
+    assert objects["HTTPRouteFilter", "allot-portal"] == {"credentialInjection": injection}
+    reference = {"group": "gateway.envoyproxy.io", "kind": "HTTPRouteFilter", "name": "allot-portal"}
+    extension = {"type": "ExtensionRef", "extensionRef": reference}
+    filters_by_route = {
+        name: spec["rules"][0].get("filters", []) for (kind, name), spec in objects.items() if kind == "HTTPRoute"
+    }
+    assert [name for name, filters in filters_by_route.items() if extension in filters] == ["allot-portal"]
+    assert len(filters_by_route) == (1 if readers == "Login" else 2)
+
+
+def test_the_objects_of_the_credential_fit_their_schemas(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    declare(sample, "    publicPages: Public\n    proxySecretName: portal-proxy\n")
+    render(allot, sample, tmp_path / "out")
+    manifests = load((tmp_path / "out" / FILE).read_bytes())
+    assert "HTTPRouteFilter" in {manifest["kind"] for manifest in manifests}
+    assert [problem for manifest in manifests for problem in misfits(manifest)] == []
+
+
+@pytest.mark.parametrize("change", [{"overwrite": False}, {"header": "x-other"}, {"credential": {}}])
+def test_the_gate_refuses_another_injection(change: dict[str, Any], sample: Path, allot: Allot, tmp_path: Path) -> None:
+    declare(sample, "    proxySecretName: portal-proxy\n")
+    render(allot, sample, tmp_path / "out")
+    manifests = load((tmp_path / "out" / FILE).read_bytes())
+    gate = build_gate(check_repository(FolderSource(sample), datetime.date.fromisoformat(DAY)).catalog)
+    gate.check(FILE, dump(manifests))
+    (route_filter,) = (manifest for manifest in manifests if manifest["kind"] == "HTTPRouteFilter")
+    route_filter["spec"]["credentialInjection"] |= change
+    with pytest.raises(IsolationBroken, match="HTTPRouteFilter portal isn't what the cluster declares"):
+        gate.check(FILE, dump(manifests))
 
 
 def test_with_a_callback_host_the_listener_has_the_login(sample: Path, allot: Allot, tmp_path: Path) -> None:
@@ -121,7 +173,7 @@ def test_the_host_is_used_for_nothing_else(sample: Path, allot: Allot) -> None:
 
 @pytest.fixture(scope="module")
 def envoy(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with Envoy(tmp_path_factory.mktemp("envoy"), CLAIM_HEADERS) as envoy:
+    with Envoy(tmp_path_factory.mktemp("envoy"), CLAIM_HEADERS, build_injection("portal-proxy")) as envoy:
         yield envoy
 
 
@@ -137,14 +189,15 @@ def encode(groups: list[str]) -> str:
         ({"sub": "00u1ada"}, ("00u1ada", None)),
     ],
 )
-def test_envoy_passes_the_claims_and_removes_forged_headers(
+def test_envoy_sends_the_claims_and_the_credential_instead_of_forged_headers(
     envoy: Envoy, claims: dict[str, Any], headers: tuple[str, list[str] | None]
 ) -> None:
-    forged = {SUBJECT_HEADER: "root", GROUPS_HEADER: encode(["platform-team"])}
+    forged = {SUBJECT_HEADER: "root", GROUPS_HEADER: encode(["platform-team"]), CREDENTIAL_HEADER: "forged"}
     subject, groups = headers
     for more in ({}, forged):
         received = envoy.get(token(envoy.key, **claims), more)
         assert received.get(SUBJECT_HEADER) == subject
+        assert received[CREDENTIAL_HEADER] == CREDENTIAL
         assert received.get(GROUPS_HEADER) == (encode(groups) if groups is not None else None)
 
 

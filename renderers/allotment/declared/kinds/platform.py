@@ -7,7 +7,17 @@ from pydantic import Field
 from allotment.declared.addresses import HttpsUrl
 from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel
 from allotment.declared.references import ClusterReference
-from allotment.declared.values import BranchName, Count, Duration, GroupName, Image, SshKey, TimeZone, pattern_field
+from allotment.declared.values import (
+    BranchName,
+    Count,
+    Duration,
+    GroupName,
+    Image,
+    KubernetesName,
+    SshKey,
+    TimeZone,
+    pattern_field,
+)
 
 
 class Git(StrictModel):
@@ -121,6 +131,12 @@ class Portal(StrictModel):
         max_length=15,
         description="The groups of the identity provider that can open the pages of the platform, of the provider and of all"
         " tenants. Default: nobody can.",
+    )
+    proxy_secret_name: KubernetesName | None = Field(
+        default=None,
+        description="A Secret with the key credential that you keep in the namespace of the Gateway. The Gateway sends the"
+        " credential with each request that has a login, and the portal believes the login only with it. Start"
+        " `allot run --portal` with the same credential in --portal-secret-file. Default: the portal believes each request.",
     )
 
 

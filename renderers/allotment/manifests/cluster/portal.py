@@ -2,7 +2,8 @@
 
 The Gateway requires a login, and passes the subject and the groups of the ID token to the portal in two headers. The portal
 shows the pages of a tenant to its members only. It decides by the declared members, so that a change of members needs no change
-of the routes. Envoy removes both headers from the requests of browsers before it sets them.
+of the routes. Envoy removes both headers from the requests of browsers before it sets them. If the platform declares a Secret,
+Envoy also sends its credential, which proves that the headers come from Envoy.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from allotment.manifests.cluster.gateway import ENVOY_API, GATEWAY_API, listener
 
 PUBLIC_ROUTE = f"{names.PORTAL}-public"
 SUBJECT_HEADER, GROUPS_HEADER = "x-portal-subject", "x-portal-groups"
+CREDENTIAL_HEADER = "x-portal-credential"
 CLAIM_HEADERS = {SUBJECT_HEADER: "sub", GROUPS_HEADER: "groups"}
+_HEADERS = (*CLAIM_HEADERS, CREDENTIAL_HEADER)
+_ENVOY_GROUP = ENVOY_API.partition("/")[0]
 # The Gateway sends the paths of the login, and the pages that need it, through the route that requires the login.
 PROTECTED_PATHS = ("/tenants", "/platform", "/provider", "/oauth2", "/logout")
 
@@ -29,12 +33,19 @@ def render(catalog: Catalog, cluster: ScopeDeclarations) -> list[dict[str, Any]]
     if place is None or portal is None:
         return []
     spec, is_public = place.model.spec, portal.public_pages == "Public"
-    objects = [
-        _build_route(spec, names.PORTAL, PROTECTED_PATHS if is_public else ("/",), login.build_route_filters(spec)),
+    filters: list[Any] = list(login.build_route_filters(spec))
+    objects = []
+    if portal.proxy_secret_name is not None:
+        reference = {"group": _ENVOY_GROUP, "kind": "HTTPRouteFilter", "name": names.PORTAL}
+        filters.append({"type": "ExtensionRef", "extensionRef": reference})
+        injection = build_injection(portal.proxy_secret_name)
+        objects.append(_build(ENVOY_API, "HTTPRouteFilter", names.PORTAL, spec, {"credentialInjection": injection}))
+    objects += [
+        _build_route(spec, names.PORTAL, PROTECTED_PATHS if is_public else ("/",), filters),
         _build_policy(spec, names.PORTAL, _build_login(spec)),
     ]
     if is_public:
-        remove = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": sorted(CLAIM_HEADERS)}}
+        remove = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"remove": sorted(_HEADERS)}}
         objects += [_build_route(spec, PUBLIC_ROUTE, ("/",), [remove]), _build_policy(spec, PUBLIC_ROUTE, {})]
     return objects
 
@@ -78,6 +89,12 @@ def _build_policy(spec: ClusterSpec, name: str, fields: dict[str, Any]) -> dict[
         spec,
         {"targetRefs": [target], **fields, "authorization": {"defaultAction": "Allow"}},
     )
+
+
+def build_injection(secret_name: str) -> dict[str, Any]:
+    """Return the injection of a Secret's credential. It replaces a header of the browser."""
+    reference = {"group": "", "kind": "Secret", "name": secret_name}
+    return {"overwrite": True, "header": CREDENTIAL_HEADER, "credential": {"valueRef": reference}}
 
 
 def _build_login(spec: ClusterSpec) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class PortalLoop(Loop):
         self._create_builder, self._url, self._metrics, self._gate = create_builder, url, metrics, gate
         self._builder: SiteBuilder | None = None
         self._logged_traces: Mapping[str, str] = {}
+        self._lacked_credential = False
         metrics.initialize_reasons(FAILURE_REASONS)
 
     @property
@@ -68,6 +69,12 @@ class PortalLoop(Loop):
         begun = time.monotonic()
         result = self._builder.build(datetime.datetime.now(datetime.UTC))
         self._gate.open()
+        if self._gate.lacks_credential and not self._lacked_credential:
+            self.log.error(
+                "logins not checked",
+                message="the platform declares spec.portal.proxySecretName: set --portal-secret-file",
+            )
+        self._lacked_credential = self._gate.lacks_credential
         self._metrics.record_build(result.pages)
         for tenant, trace in result.traces.items():
             if self._logged_traces.get(tenant) != trace:  # each turn tries again

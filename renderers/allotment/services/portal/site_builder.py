@@ -127,8 +127,11 @@ class SiteBuilder:
             hint = suggest_name(self._tenant, inputs.names)
             raise OperationRefused(f"no tenant is named {quote_value(self._tenant)}{hint}")
         self._update_facts(inputs)
-        portal = inputs.platform.spec.portal
-        self._update_readers(build_access_list(portal.groups, self._facts.values()) if portal is not None else None)
+        portal, access_list = inputs.platform.spec.portal, None
+        if portal is not None:
+            needs_credential = portal.proxy_secret_name is not None
+            access_list = build_access_list(portal.groups, self._facts.values(), needs_credential=needs_credential)
+        self._update_readers(access_list)
         has_other_files, self._has_other_files = self._has_other_files, True
         removed = self._remove_foreign_files() if has_other_files else 0
         requests = self._read_pull_requests(inputs)
