@@ -322,6 +322,11 @@ def test_no_output_ever_holds_the_token(desk: Desk, monkeypatch: pytest.MonkeyPa
     file.write_text(f"{TOKEN}\n")
     os.environ.pop("ALLOT_FORGE_TOKEN")
     assert desk.comment("--number", 1, "--forge-token-file", file).code == 0
+    for encoding in ("utf-16", "utf-8-sig"):
+        file.write_text(TOKEN, encoding=encoding)
+        result = desk.comment("--number", 1, "--forge-token-file", file)
+        assert (result.code, "token has characters that no token has: write the token alone" in result.err) == (2, True)
+        assert TOKEN not in result.out + result.err
 
 
 def test_all_of_one_commit_are_planned_whichever_is_named(desk: Desk) -> None:

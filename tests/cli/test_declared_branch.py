@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,7 @@ def test_without_the_branch_nothing_is_published_again(published: Place, allot: 
     git(published.remote, "update-ref", "-d", "refs/heads/main")
     result = published.publish()
     assert result.code == 2
-    assert "origin has no branch main, of which " in result.err
+    assert "origin has no branch main, so no commit counts as merged: push the branch" in result.err
     assert published.refs() == before
     status = allot("status", "--repo", published.root)
     assert status.err.startswith("declared: HEAD (origin has no branch main) at ")
@@ -139,3 +140,42 @@ def test_the_token_goes_to_the_merged_forge(
     arguments = [word.format(out=tmp_path / "site") for word in words]
     allot(*arguments, "--pending", "--repo", published.root)
     assert urls == ["https://github.com/northlight-example/gpus"]
+
+
+def test_a_platform_of_the_checkout_in_a_folder_of_a_tenant_decides_nothing(
+    published: Place, allot: Allot, tmp_path: Path
+) -> None:
+    """A stranger pushed a branch `main` that is not the branch of declarations, with a repository below a tenant."""
+    edit(published.root, PLATFORM, "branch: main", "branch: live")
+    published.merge()
+    git(published.root, "push", "-q", "origin", "main:live")
+    git(published.remote, "symbolic-ref", "HEAD", "refs/heads/live")
+    nested = published.root / "tenants/solo-ada"
+    for folder in ("platform", "clusters"):
+        shutil.copytree(published.root / folder, nested / folder)
+    edit(nested, PLATFORM, "branch: live", "branch: main\n    rendered: https://127.0.0.1:9/evil")
+    git(published.root, "add", "-A")
+    git(published.root, *AUTHOR, "commit", "-q", "-m", "Nested")
+    new_key(tmp_path, "key")
+    before = published.refs()
+    for is_pushed in (False, True):
+        if is_pushed:
+            git(published.root, "push", "-q", "origin", "HEAD:main")
+            before = published.refs()
+        result = allot("publish", "--repo", nested, "--signing-key", tmp_path / "key")
+        assert (result.code, "127.0.0.1:9" in result.out + result.err) == (2, False), result
+        assert "has no readable platform/platform.yaml in this folder, so no commit counts as merged" in result.err
+        assert published.refs() == before
+        closing = allot("month", "close", "2026-10", "--repo", nested, "--signing-key", tmp_path / "key")
+        assert closing.code == 2
+        assert "so no commit counts as merged" in closing.err
+
+
+def test_a_branch_that_origin_lacks_is_not_published_where_the_checkout_says(published: Place, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--bare", "evil.git")
+    check_out_branch(published, (PLATFORM, "branch: mine", f"branch: mine\n    rendered: file://{tmp_path}/evil.git"))
+    git(published.remote, "update-ref", "-d", "refs/heads/main")
+    new_key(tmp_path, "key")
+    result = published.publish("--signing-key", str(tmp_path / "key"))
+    assert (result.code, "so no commit counts as merged" in result.err) == (2, True)
+    assert git(tmp_path / "evil.git", "for-each-ref") == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from tests.support.signing_keys import new_key
 from tests.support.unmerged_branch import check_out_branch
 
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.tags import write_signed_tag
 from allotment.billing.ledger import close_month
 from allotment.billing.monthly_bill import ROUNDED_LINES_FORMAT
 from allotment.branches.status_branches import reported_ref
@@ -606,3 +608,29 @@ def test_no_month_is_closed_without_the_branch(place: Place, close: Run) -> None
     assert result.code == 1
     assert "only merged declarations can be closed, and these are of HEAD (origin has no branch main)" in result.err
     assert LEDGER not in place.refs()
+
+
+def test_a_signed_tag_of_another_name_closes_no_month(
+    close: Run, month: Run, place: Place, key: Path, tmp_path: Path
+) -> None:
+    """People sign their releases with the same key."""
+    assert close().code == 0
+    folder = tmp_path / "eve"
+    git(tmp_path, "clone", "-q", "-b", "ledger", str(place.remote), str(folder))
+    shutil.copytree(folder / "2026-10", folder / "2026-11")
+    for file in (folder / "2026-11").rglob("*.json"):
+        file.write_text(file.read_text(encoding="utf-8").replace("2026-10", "2026-11"), encoding="utf-8")
+    closing = json.loads((folder / "2026-11/closing.json").read_text(encoding="utf-8"))
+    (folder / "2026-11/closing.json").write_text(json.dumps(closing | {"clusters": []}), encoding="utf-8")
+    git(folder, "add", "-A")
+    git(folder, "-c", "user.name=Eve", "-c", "user.email=eve@northlight.example", "commit", "-qm", "Close 2026-11")
+    git(folder, "push", "-q", "origin", "HEAD:ledger")
+    git(place.root, "fetch", "-q", "origin", "ledger")
+    repository = Repository(place.root)
+    repository.sign_with(key)
+    release = write_signed_tag(repository, "v1", git(folder, "rev-parse", "HEAD"), "Release\n")
+    git(place.root, "push", "-q", "origin", f"{release}:refs/tags/bill/2026-11")
+    for result in (month("list"), close("2026-12"), month("verify", "2026-11")):
+        assert result.code != 0
+        assert "the tag bill/2026-11 is not signed with the spec.billing.publicKey" in result.out + result.err
+        assert "the closing of 2026-11 has the usage of no cluster" in result.out + result.err

@@ -57,6 +57,11 @@ def fill_deployment(deployment: Object) -> None:
             fill(volume["ephemeral"]["volumeClaimTemplate"], metadata={"creationTimestamp": None})
 
 
+def fill_application(application: Object) -> None:
+    if "directory" in application["spec"].get("source", {}):
+        fill(application["spec"]["source"]["directory"], jsonnet={})
+
+
 def fill_service(service: Object) -> None:
     fill(service["spec"], clusterIP="10.96.0.7", clusterIPs=["10.96.0.7"], ipFamilies=["IPv4"])
     fill(service["spec"], ipFamilyPolicy="SingleStack", internalTrafficPolicy="Cluster", sessionAffinity="None")
@@ -83,4 +88,5 @@ FILL: dict[str, Callable[[Object], None]] = {
     "Service": fill_service,
     "PersistentVolumeClaim": fill_claim,
     "Namespace": fill_namespace,
+    "Application": fill_application,
 }

@@ -62,8 +62,12 @@ def read_token(file: Path | None, *, has_option: bool = True) -> Token:
     """
     from allotment.adapters.forge.forge import Token
 
-    secret = (file.read_text(encoding="utf-8") if file else os.environ.get(TOKEN_VARIABLE, "")).strip()
-    if not secret or not secret.isascii() or not secret.isprintable():
+    data = file.read_bytes() if file else os.fsencode(os.environ.get(TOKEN_VARIABLE, ""))
+    secret = data.strip().decode("ascii", "replace")
+    if secret and not (secret.isascii() and secret.isprintable()):
+        place = f"The file {file}" if file else f"The environment variable {TOKEN_VARIABLE}"
+        raise click.UsageError(f"{place} has characters that no token has: write the token alone, as ASCII text.")
+    if not secret:
         more = ", or name a file with --forge-token-file" if has_option else ""
         raise click.UsageError(f"The token of the forge is missing: set {TOKEN_VARIABLE}{more}.")
     return Token(secret)

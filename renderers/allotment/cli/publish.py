@@ -148,7 +148,7 @@ def command(
             needs_key=settings is source,
             adopt=adopt,
             find_tip=partial(_fetch_tip, root, source),
-            check_precondition=partial(_check_preconditions, root, branch, checksum, choose_day(source, as_of)),
+            check_precondition=partial(_check_preconditions, root, checksum, choose_day(source, as_of)),
         )
         try:
             outcome = publisher.publish(source.commit)
@@ -211,9 +211,9 @@ def _fetch_tip(root: Path, source: CommitSource) -> str | None:
 def _find_settings(root: Path, source: CommitSource, branch: DeclaredBranch | None) -> CommitSource | None:
     """Return the commit that names the repositories to contact: `source` if it was a state of the branch, else its tip.
 
-    Publishing an unmerged commit would block the next publish, because the next merged commit does not contain it. If
-    origin has no such branch, return `source`: the publisher then permits only the first publish. With --to, `branch` is
-    None; return None if origin does not tell whether `source` is merged.
+    Publishing an unmerged commit would block the next publish, because the next merged commit does not contain it. With
+    --to, `branch` is None; return None if origin does not tell whether `source` is merged. Raises OperationRefused if
+    origin lacks `branch`.
     """
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.history import is_on_first_parents
@@ -226,8 +226,13 @@ def _find_settings(root: Path, source: CommitSource, branch: DeclaredBranch | No
             return None
     else:
         tip = branch.tip
+    if tip is None and branch is not None:
+        raise OperationRefused(
+            f"origin has no branch {branch.name}, so no commit counts as merged: push the branch, or let the default branch of"
+            " origin name another in spec.git.branch"
+        )
     if tip is None:
-        return None if branch is None else source
+        return None
     if source.commit == tip or (not repository.is_shallow() and is_on_first_parents(repository, source.commit, tip)):
         return source
     return CommitSource(root, tip, repository)
@@ -235,18 +240,12 @@ def _find_settings(root: Path, source: CommitSource, branch: DeclaredBranch | No
 
 def _check_preconditions(
     root: Path,
-    branch: DeclaredBranch | None,
     checksum: str | None,
     day: datetime.date,
     published: str | None,
     commit: str,
 ) -> None:
-    """Raise OperationRefused if a commit was published of a branch that origin lacks now, or if the plan is another."""
-    if branch is not None and branch.tip is None and published is not None:
-        raise OperationRefused(
-            f"origin has no branch {branch.name}, of which {published[:12]} is published, so no commit counts as merged:"
-            f" push the branch again, or let the default branch of origin name another in spec.git.branch"
-        )
+    """Raise OperationRefused if the plan is another."""
     if checksum is not None:
         _check_plan(root, checksum, day, published, commit)
 

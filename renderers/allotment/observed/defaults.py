@@ -149,7 +149,7 @@ DEFAULTS_BY_KIND: dict[str, dict[str, Default]] = {
     "ValidatingAdmissionPolicyBinding": {},
     "NodePool": {},
     "NodeOverlay": {},
-    "Application": {},
+    "Application": {"spec/source/directory/jsonnet": _equals_any({})},
     "AppProject": {},
 }
 # Annotations that controllers write. The annotation that `kubectl rollout restart` writes into the pod template is not

@@ -23,7 +23,7 @@ from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import PLATFORM, Scope, path_of
 from allotment.declared.reading import read_folder
 from allotment.declared.values import BranchName, SshKey
-from allotment.problems import OperationRefused
+from allotment.problems import OperationRefused, quote_value
 from allotment.reports.links import Consoles
 
 ORIGIN = "origin"
@@ -45,12 +45,17 @@ def read_branch(source: Source) -> str:
 
     Reads only this field, so the other fields of the declaration may be invalid.
     """
+    return _read_declared_branch(source) or DEFAULT_BRANCH
+
+
+def _read_declared_branch(source: Source) -> str | None:
+    """Return the branch in spec.git.branch, by default `main`; None if the file or the field can't be read."""
     try:
         value = read(source.read(PLATFORM_FILE)).value
         branch = value["spec"]["git"].get("branch", DEFAULT_BRANCH)  # type: ignore[index]
         return str(TypeAdapter(BranchName).validate_python(branch))
     except (OSError, KeyError, TypeError, AttributeError, ValidationError):
-        return DEFAULT_BRANCH
+        return None
 
 
 class DeclaredBranch(NamedTuple):
@@ -65,11 +70,17 @@ def fetch_declared_branch(root: Path, remote: Remote, likely: str = DEFAULT_BRAN
 
     If the remote has no default branch, this is `main`. The work tree and HEAD have no say in the branch: they may hold
     the files of a stranger, and the branch declares the trusted keys and the hosts that get tokens.
-    `likely` only saves a request if it is the branch. Raises OperationRefused if the remote doesn't answer.
+    `likely` only saves a request if it is the branch. Raises OperationRefused if the remote doesn't answer, or if its
+    default branch doesn't say which branch counts: a stranger may have pushed a branch with the name `main`.
     """
     tips = remote.fetch("HEAD", f"refs/heads/{likely}")
     head = tips.get("HEAD")
-    branch = read_branch(CommitSource(root, head, remote.repository)) if head else DEFAULT_BRANCH
+    branch = _read_declared_branch(CommitSource(root, head, remote.repository)) if head else DEFAULT_BRANCH
+    if branch is None:
+        raise OperationRefused(
+            f"the default branch of {quote_value(str(remote))} has no readable {PLATFORM_FILE} in this folder, so no commit"
+            " counts as merged: correct the file there (allot validate shows its errors), or go to the folder of the declarations"
+        )
     name = f"refs/heads/{branch}"
     return DeclaredBranch(branch, (tips if branch == likely else remote.fetch(name)).get(name))
 

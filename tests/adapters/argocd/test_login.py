@@ -90,3 +90,20 @@ def test_an_unreadable_configuration_is_named(text: str, config: dict[str, Any],
     with pytest.raises(OperationRefused, match="the configuration of argocd, can't be read: ") as refused:
         find_login(DECLARED)
     assert "\n" not in str(refused.value)
+
+
+def test_white_space_around_a_token_is_no_part_of_it(config: dict[str, Any], tmp_path: Path) -> None:
+    config["users"][0]["auth-token"] += "\n"
+    write(tmp_path, config)
+    login = find_login("")
+    assert login is not None
+    assert login.token == login.token.strip() != ""
+
+
+def test_a_token_that_no_header_can_have_is_refused_without_showing_it(config: dict[str, Any], tmp_path: Path) -> None:
+    config["users"][0]["auth-token"] = "s3cret\nsecond"
+    write(tmp_path, config)
+    with pytest.raises(OperationRefused) as caught:
+        find_login("")
+    assert "the token for Argo CD has a character that a header can't have" in str(caught.value)
+    assert "s3cret" not in str(caught.value)

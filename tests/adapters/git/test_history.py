@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.support.published import git
+from tests.support.signing_keys import new_key
 
 from allotment.adapters.git.history import (
     MAX_TIME,
     CommitRecord,
     is_on_first_parents,
+    list_commits_with_message,
     list_first_parent_times,
     list_first_parents,
 )
@@ -130,3 +132,14 @@ def test_any_date_of_a_commit_is_read(root: Path) -> None:
         (record,) = listed(root)
         assert (record.commit, record.time) == (commit, time), date
         assert format_moment(record.time, datetime.timezone(datetime.timedelta(hours=14)))
+
+
+def test_a_person_who_shows_signatures_gets_commits_alone(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("key")
+    new_key(folder, "key")
+    for name, value in (("gpg.format", "ssh"), ("user.signingKey", str(folder / "key")), ("commit.gpgSign", "true")):
+        git(root, "config", name, value)
+    signed = commit(root, "First\n\nOperation: 7")
+    git(root, "config", "log.showSignature", "true")
+    assert "signature" in git(root, "log", "--format=%H"), "Git shows it"
+    assert list_commits_with_message(Repository(root), signed, "^Operation: 7") == [signed]

@@ -106,3 +106,62 @@ def test_another_login_of_the_host_is_not_sent(url: str, tmp_path: Path) -> None
         Remote(Repository(tmp_path), url, login=HttpLogin("bot", TOKEN)).look("refs/heads/main")
     assert "Basic *** is bot:***, refused" in str(caught.value)
     assert _Handler.login_counts[-1] == 1
+
+
+def test_a_login_in_the_url_of_a_named_remote_is_in_no_argument(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "remote", "add", "origin", url.replace("://", f"://bot:{TOKEN}@"))
+    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
+    remote = Remote(Repository(tmp_path), "origin")
+    with pytest.raises(OperationRefused) as caught:
+        remote.look("refs/heads/main")
+    assert str(caught.value).startswith("'origin' denies access: ")
+    assert "Basic *** is bot:***, refused" in str(caught.value)
+    assert remote.display_url == f"origin ({url})"
+    arguments = (tmp_path / "trace").read_text()
+    assert (url in arguments, TOKEN in arguments) == (True, False)
+
+
+def test_a_token_in_a_rewritten_url_is_not_shown(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    host = url.removesuffix("acme/gpus.git")
+    git(tmp_path, "config", f"url.{host.replace('://', f'://{TOKEN}@')}.insteadOf", host)
+    git(tmp_path, "remote", "add", "origin", url)
+    monkeypatch.setattr(_Handler, "status", 401)
+    with pytest.raises(OperationRefused) as caught:
+        Remote(Repository(tmp_path), "origin").look("refs/heads/main")
+    assert f"could not read Password for '{host.rstrip('/')}'" in str(caught.value)
+    assert TOKEN not in str(caught.value)
+
+
+class _Redirect(BaseHTTPRequestHandler):
+    """Sends each request to another server."""
+
+    target: ClassVar[str] = ""
+
+    def do_GET(self) -> None:
+        self.send_response(302)
+        self.send_header("Location", f"{self.target}{self.path}")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_setting_of_the_person_for_the_host_makes_no_login_follow_a_redirect(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Redirect, "target", url.removesuffix("/acme/gpus.git"))
+    monkeypatch.setattr(_Handler, "login_counts", [])
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Redirect) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        host = f"http://127.0.0.1:{server.server_address[1]}"
+        git(tmp_path, "init", "-q", "-b", "main")
+        git(tmp_path, "config", f"http.{host}.followRedirects", "true")
+        with pytest.raises(OperationRefused, match="write the URL to which the server redirects"):
+            Remote(Repository(tmp_path), f"{host}/acme/gpus.git", login=HttpLogin("bot", TOKEN)).look("HEAD")
+        server.shutdown()
+    assert _Handler.login_counts == [], "the other server gets no request"

@@ -384,3 +384,22 @@ def _commands_that_name(text: str) -> list[bytes]:
             if text.encode() in (words := file.read_bytes()):
                 command_lines.append(words)
     return command_lines
+
+
+@pytest.mark.parametrize("name", ["refs/heads/a\u2028b/refs/heads/main", "refs/tags/v1\u0085x/HEAD"])
+def test_a_ref_with_a_line_separator_in_its_name_hides_no_other(
+    name: str, remote: Remote, repository: Repository, bare: Path
+) -> None:
+    tip = commit(repository, None, a="1")
+    assert remote.push({"refs/heads/main": tip})
+    git(bare, "update-ref", name, tip)
+    assert remote.look("refs/heads/main", "HEAD") == {"refs/heads/main": tip}
+    assert set(remote.list_below("refs/")) == {"refs/heads/main", name}
+
+
+def test_a_push_takes_no_tags_along(remote: Remote, repository: Repository, bare: Path) -> None:
+    tip = commit(repository, None, a="1")
+    git(repository.git.folder, "config", "push.followTags", "true")
+    git(repository.git.folder, "-c", "user.name=a", "-c", "user.email=a@x", "tag", "-a", "-m", "Mine", "private", tip)
+    assert remote.push({"refs/heads/main": tip})
+    assert set(refs(bare)) == {"refs/heads/main"}

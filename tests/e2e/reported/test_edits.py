@@ -76,7 +76,8 @@ def test_an_addition_to_an_object_of_the_platform_is_a_difference(
     client = cloud.clusters["eu-1"].client
     manifest = next(
         each
-        for _, each in oracle.objects(cloud, "refs/heads/rendered/eu-1", "")
+        for folder in ("platform/", "control/")
+        for _, each in oracle.objects(cloud, "refs/heads/rendered/eu-1", folder)
         if (each["kind"], each["metadata"]["name"]) == (kind, name)
     )
     version, space = manifest["apiVersion"], manifest["metadata"].get("namespace")

@@ -300,7 +300,9 @@ def test_an_addition_to_an_object_of_the_platform_is_named(
     name = platform_object["metadata"]["name"]
     assert (condition.type, condition.status, condition.reason) == ("AsPublished", "False", "EditedByHand")
     assert f"{name} was edited by hand: spec.{field} isn't published (undo: kubectl {undo} {name})" in condition.message
-    assert f"| eu-1 | platform | {platform_object['kind']} " in git(platform_bed.remote, "show", f"{BRANCH}:{SUMMARY}")
+    assert f"| eu\\-1 | platform | {platform_object['kind']} " in git(
+        platform_bed.remote, "show", f"{BRANCH}:{SUMMARY}"
+    )
     assert (len(platform_bed.warnings()), platform_bed.counted()) == (1, ("1.0", "0.0"))
     platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, PROJECT_OBJECT, *PLATFORM_OBJECTS)
     assert (read_platform_conditions(platform_bed), platform_bed.counted()) == ((), ("0.0", "0.0"))

@@ -29,12 +29,19 @@ def find_login(declared_url: str) -> ArgoCDLogin | None:
     """Return the login for the Argo CD at `declared_url`, or that of the current context if `declared_url` is empty.
 
     The environment variables of the `argocd` command precede its configuration file: ARGOCD_SERVER, ARGOCD_AUTH_TOKEN and
-    ARGOCD_CONFIG_DIR. Returns None without a login. Raises OperationRefused if the configuration file can't be read.
+    ARGOCD_CONFIG_DIR. Returns None without a login. Raises OperationRefused if the configuration file can't be read, or if no
+    header can contain the token.
     """
     login = _find_login(declared_url)
-    if login is not None:
-        hide_in_errors(login.token)
-    return login
+    if login is None:
+        return None
+    token = login.token.strip()
+    hide_in_errors(token)
+    if not (token.isascii() and token.isprintable()):
+        raise OperationRefused(
+            "the token for Argo CD has a character that a header can't have: log in again with argocd login"
+        )
+    return login._replace(token=token)
 
 
 def _find_login(declared_url: str) -> ArgoCDLogin | None:

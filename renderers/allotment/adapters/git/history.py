@@ -51,7 +51,7 @@ def list_commits_with_message(repository: Repository, commit: str, pattern: str)
 
 
 def _list_words(repository: Repository, *arguments: str) -> list[str]:
-    return repository.git.run_text("log", *arguments, settings=READ_SETTINGS).split()
+    return repository.git.run_text("log", "--no-show-signature", *arguments, settings=READ_SETTINGS).split()
 
 
 class CommitRecord(NamedTuple):
@@ -134,5 +134,5 @@ def _parse_files(words: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
 
 
 def _run_log(repository: Repository, *arguments: str) -> str:
-    ended = repository.git.run("log", *arguments, settings=READ_SETTINGS)
+    ended = repository.git.run("log", "--no-show-signature", *arguments, settings=READ_SETTINGS)
     return ended.stdout.decode("utf-8", "surrogateescape")

@@ -27,8 +27,11 @@ class HttpLogin:
         settings = (
             (f"http.{url}.extraHeader", ""),  # the checkout of a CI job may have another login for the host
             (f"http.{url}.extraHeader", f"Authorization: Basic {self._pair}"),
+            # A setting for a URL precedes a setting for all URLs, which a person may have.
             ("http.followRedirects", "false"),
+            (f"http.{url}.followRedirects", "false"),
             ("credential.helper", ""),
+            (f"credential.{url}.helper", ""),
         )
         count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
         variables = {"GIT_CONFIG_COUNT": str(count + len(settings)), "GIT_ASKPASS": os.devnull}

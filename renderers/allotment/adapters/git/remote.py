@@ -61,6 +61,7 @@ _LOCK_PAUSES = (0.25, 0.5, 1.0)
 _HTTP = ("http://", "https://")
 _MIN_TOKEN_LENGTH = 16  # characters; the name of a person is shorter than the token of a forge
 _REDIRECT_PATTERN = re.compile(r"returned error: 30[1278]\b")
+_USERINFO_PATTERN = re.compile(r"://[^/\s'\"]*@")
 _LOCK_PATTERN = re.compile(r"Unable to create '([^']*\.lock)': File exists")
 # During a fetch or push, Git prints its progress every second while data arrives. `git ls-remote` prints no progress.
 # The liveness probe of a publisher fails only after a longer silence than these limits allow.
@@ -133,8 +134,8 @@ class Remote:
     By default, no ref in `repository` points at the fetched commits, so Git's maintenance removes them later. With
     `keep`, tracking refs point at them, so that they stay and the next fetch transfers only new objects. `transfer` is
     the time limit of a fetch or push, and `look` is the time limit of a request that only lists refs. With `login`, Git
-    logs in at the URL with a token. A password in `url` is such a login, which follows no redirect: other users can see the arguments
-    of Git.
+    logs in at the URL with a token. A password in the URL is such a login, which follows no redirect: other users can see the
+    arguments of Git.
     """
 
     def __init__(
@@ -150,26 +151,23 @@ class Remote:
         self.repository = repository
         location = url if "/" in url else repository.git.url_of(url) or ""
         hide_in_errors(*_list_secrets(location))
-        self._secret = _userinfo(location)
-        if login is None and (login := _find_login(url)) is not None:
-            url = without_userinfo(url)
+        self._name = url
+        if login is None and (login := _find_login(location)) is not None:
+            url = without_userinfo(location)
         self._environment = login.environment(url) if login else None
         self._transfer_patience, self._look_patience = transfer, look
         self._keeps_refs = keep
         self.url = url
 
     def __str__(self) -> str:
-        """Return the URL without a user's name and password."""
-        return self._redact(self.url)
-
-    def _redact(self, text: str) -> str:
-        return text.replace(self._secret, "") if self._secret else text
+        """Return the name of the remote, or its URL without a user's name and password."""
+        return _redact(self._name)
 
     @property
     def display_url(self) -> str:
         """The URL without credentials; for a named remote, its name and URL."""
-        url = self.repository.git.url_of(self.url)
-        return f"{self.url} ({without_userinfo(url)})" if url else str(self)
+        url = self.repository.git.url_of(self._name)
+        return f"{self._name} ({without_userinfo(url)})" if url else str(self)
 
     def without_refs(self) -> Remote:
         """Return the same remote; its fetches leave no ref in the repository, such as those of pull requests."""
@@ -215,7 +213,8 @@ class Remote:
             output = self._run("ls-remote", "--end-of-options", self.url, *patterns, patience=self._look_patience)
         except GitFailed as error:
             raise self._access_error(str(error)[-_MAX_OUTPUT:]) from None
-        return {name: commit for commit, name in (line.split("\t") for line in output.splitlines())}
+        # The name of a ref may have other line separators than a newline.
+        return {name: commit for commit, _, name in (line.partition("\t") for line in output.split("\n") if line)}
 
     def _run_transfer(self, command: str, *arguments: str, settings: tuple[str, ...] = ()) -> None:
         self._run(
@@ -242,9 +241,9 @@ class Remote:
     def _access_error(self, words: str) -> OperationRefused:
         """Return the error of a request that failed with a message of Git."""
         if any(reason in words for reason in (*_FORBIDDEN_TEXTS, *_NOT_FOUND_TEXTS)):
-            return AccessDenied(f"{quote_value(str(self))} denies access: {self._redact(words)}")
+            return AccessDenied(f"{quote_value(str(self))} denies access: {_redact(words)}")
         remedy = "; write the URL to which the server redirects" if _REDIRECT_PATTERN.search(words) else ""
-        return RemoteUnavailable(f"{quote_value(str(self))} doesn't answer: {self._redact(words)}{remedy}")
+        return RemoteUnavailable(f"{quote_value(str(self))} doesn't answer: {_redact(words)}{remedy}")
 
     def fetch_limited(self, limit: Limit, ref: str, commit: str) -> None:
         """Fetch the commit of a stranger, such as the author of a pull request, unless `repository` has it.
@@ -265,7 +264,7 @@ class Remote:
         except ProcessLimitExceeded as error:
             raise FetchTooCostly(f"fetching it: {error}") from None
         if ended.exit_code:
-            words = self._redact(" ".join(ended.stderr.split())[-_MAX_OUTPUT:])
+            words = _redact(" ".join(ended.stderr.split())[-_MAX_OUTPUT:])
             raise self._unsound_error(words) if _is_fsck_error(words) else self._access_error(words)
         if self._keeps_refs:
             self.repository.git.run_text("update_ref", tracking_ref(ref), commit, settings=QUIET_SETTINGS)
@@ -277,7 +276,7 @@ class Remote:
         try:
             self._run_transfer("fetch", *_FETCH_OPTIONS, self.url, *commits, settings=_STRICT_SETTINGS)
         except GitFailed as error:
-            words = self._redact(str(error)[-_MAX_OUTPUT:])
+            words = _redact(str(error)[-_MAX_OUTPUT:])
             if not _is_fsck_error(words):
                 raise
             if not ours:
@@ -294,7 +293,8 @@ class Remote:
         """
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
         leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]
-        arguments = ("--atomic", "--porcelain", *leases, "--end-of-options", self.url, *moves)
+        options = ("--atomic", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
+        arguments = (*options, *leases, "--end-of-options", self.url, *moves)
         words, lock = "", None
         for pause in (*_LOCK_PAUSES, 0.0):
             try:
@@ -308,7 +308,7 @@ class Remote:
             time.sleep(pause)
         if lock is not None:
             raise RemoteLocked(
-                self._redact(
+                _redact(
                     f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: the lock '{escape_unprintable(lock[1], _MAX_PATH)}' is held there, still after"
                     f" {len(_LOCK_PAUSES) + 1} tries. Where no other push runs, a process that was killed left it: have this file"
                     " removed at the server, then try again"
@@ -324,12 +324,17 @@ class Remote:
         elif _REJECTED_TEXT in words:
             refusal = OperationRefused
         raise refusal(
-            f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: {self._redact(words[-_MAX_OUTPUT:])}"
+            f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: {_redact(words[-_MAX_OUTPUT:])}"
         )
 
 
 def _is_fsck_error(words: str) -> bool:
     return any(sign in words for sign in _FSCK_TEXTS)
+
+
+def _redact(text: str) -> str:
+    """Return a text without names and passwords in URLs. Git may have rewritten the URL by `url.*.insteadOf`."""
+    return _USERINFO_PATTERN.sub("://", text)
 
 
 def _userinfo(url: str) -> str:

@@ -17,12 +17,17 @@ from typing import Self
 from allotment.adapters.git.commands import GitCommands, GitFailed
 from allotment.adapters.git.object_reader import OBJECT_ID, LimitExceeded, ObjectReader
 from allotment.adapters.git.tree_comparison import TreeComparison
-from allotment.adapters.git.trees import MAX_DEPTH, REGULAR, TREE, TreeReader, check_limits
+from allotment.adapters.git.trees import MAX_COMMIT_BYTES, MAX_DEPTH, REGULAR, TREE, TreeReader, check_limits
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
 NO_COMMIT_TEXT = "nothing is committed here yet: run `git add --all` and `git commit` first"
 MOST_FILES = 1_000_000  # files of a listing
 MAX_LISTINGS = 4  # cached listings: enough for two branches, each before and after a commit
+_SSH_PROGRAM = "gpg.ssh.program=ssh-keygen"
+# Git's words if it can't check a signature. Git then ends like for a wrong signature.
+_CHECK_FAILURE = re.compile(
+    "could not create temporary file|failed writing detached signature|cannot (?:run|exec|fork)|No space left on device"
+)
 UNKNOWN_KEY = ""  # stands for a public key that can't be read
 MAX_READ_BYTES = 32 << 20  # bytes of a file
 MAX_PREFETCH_BYTES = 256 << 10  # bytes of a file that is read before its caller asks for it
@@ -290,7 +295,7 @@ class Repository:
 
         Only `commit` and its ancestors are searched.
         """
-        return self.git.run_text("log", "-1", "--format=%B", commit, "--", folder)
+        return self.git.run_text("log", "-1", "--no-show-signature", "--format=%B", commit, "--", folder)
 
     def sign_with(self, key: Path, *, keep: bool = True) -> str:
         """Sign every later commit in this repository with a private SSH key, and return its public key.
@@ -308,7 +313,7 @@ class Repository:
         settings = (("gpg", "format", "ssh"), ("user", "signingKey", str(key.resolve())), ("commit", "gpgSign", "true"))
         if keep:
             self.git.configure(settings)
-        self.signing = tuple(f"{section}.{name}={value}" for section, name, value in settings)
+        self.signing = (*(f"{section}.{name}={value}" for section, name, value in settings), _SSH_PROGRAM)
         self._signs_commits = True
         return done.stdout.strip()
 
@@ -327,10 +332,17 @@ class Repository:
             self._signature_checks[commit, key] = signed and self._verify("verify_commit", commit, key)
         return self._signature_checks[commit, key]
 
-    def is_tag_signed_by(self, tag: str, key: str) -> bool:
-        """Return whether a tag object has a valid signature by the owner of a public SSH key. Raises SignaturesUnavailable."""
+    def is_tag_signed_by(self, tag: str, name: str, key: str) -> bool:
+        """Return whether a tag object has this name and a valid signature by the owner of a public SSH key.
+
+        The owner may have signed tags with other names. Raises SignaturesUnavailable.
+        """
         (info,) = self.objects.info([tag]).values()
-        return info.kind == "tag" and self._verify("verify_tag", tag, key)
+        if info.kind != "tag":
+            return False
+        ((_, data),) = self.objects.read([tag], "tag", MAX_COMMIT_BYTES)
+        header = (data or b"").partition(b"\n\n")[0].split(b"\n")
+        return header[2:3] == [f"tag {name}".encode()] and self._verify("verify_tag", tag, key)
 
     def _verify(self, command: str, object_id: str, key: str) -> bool:
         with tempfile.NamedTemporaryFile("w", suffix=".signers", encoding="utf-8") as signers:
@@ -339,9 +351,17 @@ class Repository:
             settings = [f"gpg.ssh.allowedSignersFile={signers.name}", "gpg.format=ssh", "gpg.minTrustLevel=fully"]
             # Git chooses the program by the signature. No key of another format is declared, so other programs must fail.
             settings += [f"gpg.{name}program=false" for name in ("", "openpgp.", "x509.")]
-            if self.git.run(command, object_id, settings=settings).exit_code == 0:
-                return True
-        _require_ssh_keygen()  # otherwise, each good signature would count as missing
+            settings += [_SSH_PROGRAM]  # a person may sign with another program, which may not be able to verify
+            folder = {"TMPDIR": str(Path(signers.name).parent)}
+            result = self.git.run(command, object_id, settings=settings, environment=folder)
+        if result.exit_code == 0:
+            return True
+        # A signature that can't be checked must not count as missing.
+        _require_ssh_keygen()
+        if _CHECK_FAILURE.search(result.stderr):
+            raise SignaturesUnavailable(
+                f"signatures can't be checked: {escape_unprintable(' '.join(result.stderr.split()), 300)}"
+            )
         return False
 
     def has_commits(self) -> bool:

@@ -132,7 +132,7 @@ def write_closing(
         delete_tag(repository, tag_name(name))
     if repository.peel_to_commit(tag) != commit:
         raise OperationRefused("another closing runs in this clone: run the command again")
-    if not repository.is_tag_signed_by(tag, key):
+    if not repository.is_tag_signed_by(tag, tag_name(name), key):
         raise OperationRefused(
             "Git signs with another key than spec.billing.publicKey of the platform: name its private key with --signing-key"
         )

@@ -58,6 +58,8 @@ def find_faults(source: BillingSource, ledger: LedgerBranch, month: str) -> Iter
         yield f"the key of the tag {name} was replaced before {month} ended: a lost key may have signed it"
     if not _is_merged(source, closing.commit):
         yield f"commit {closing.commit}, which has the prices of {month}, is not part of {source.declared.label}"
+    if not closing.clusters:
+        yield f"the closing of {month} has the usage of no cluster"
     parents = repository.parents(commit)[1:]
     for cluster in closing.clusters:
         if cluster.commit not in parents:
@@ -70,7 +72,7 @@ def is_signed(source: BillingSource, ledger: LedgerBranch, month: str, closing: 
     if not repository.has_object(closing.commit):
         return False
     key = _read_key(CommitSource(source.clone.root, closing.commit, repository))
-    return key is not None and repository.is_tag_signed_by(ledger.tags[month], key)
+    return key is not None and repository.is_tag_signed_by(ledger.tags[month], tag_name(month), key)
 
 
 def _is_key_outdated(source: BillingSource, month: str, commit: str) -> bool:

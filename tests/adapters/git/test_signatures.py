@@ -1,0 +1,61 @@
+"""The signatures of commits and tags: whose they are, and what cannot be checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.published import git
+from tests.support.signing_keys import new_key
+
+from allotment.adapters.git import repository as module
+from allotment.adapters.git.repository import Repository, SignaturesUnavailable
+from allotment.adapters.git.tags import write_signed_tag
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    """Return a private key."""
+    new_key(tmp_path, "key")
+    return tmp_path / "key"
+
+
+@pytest.fixture
+def root(tmp_path: Path, key: Path) -> Path:
+    """Return a clone with one signed commit."""
+    folder = tmp_path / "clone"
+    git(tmp_path, "init", "-q", "-b", "main", str(folder))
+    settings = (("user.name", "Ada"), ("user.email", "ada@x"), ("gpg.format", "ssh"), ("user.signingKey", str(key)))
+    for name, value in settings:
+        git(folder, "config", name, value)
+    git(folder, "commit", "-q", "-S", "--allow-empty", "-m", "First")
+    return folder
+
+
+def test_a_person_with_another_signing_program_checks_signatures(
+    root: Path, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs of password managers sign, and can't verify. A TMPDIR that is gone stops Git, and not Python."""
+    git(root, "config", "gpg.ssh.program", "/nonexistent/sign")
+    monkeypatch.setenv("TMPDIR", "/nonexistent")
+    public = key.with_suffix(".pub").read_text(encoding="utf-8")
+    assert Repository(root).is_signed_by(git(root, "rev-parse", "HEAD"), public)
+
+
+def test_a_signature_that_can_not_be_checked_does_not_count_as_missing(
+    root: Path, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_SSH_PROGRAM", "gpg.ssh.program=/nonexistent/sign")
+    public = key.with_suffix(".pub").read_text(encoding="utf-8")
+    with pytest.raises(
+        SignaturesUnavailable, match=r"signatures can't be checked: fatal: cannot run /nonexistent/sign"
+    ):
+        Repository(root).is_signed_by(git(root, "rev-parse", "HEAD"), public)
+
+
+def test_a_signature_counts_for_the_tag_of_its_name_alone(root: Path, key: Path) -> None:
+    public = key.with_suffix(".pub").read_text(encoding="utf-8")
+    with Repository(root) as repository:
+        tag = write_signed_tag(repository, "v1", git(root, "rev-parse", "HEAD"), "Release\n")
+        assert repository.is_tag_signed_by(tag, "v1", public)
+        assert not repository.is_tag_signed_by(tag, "bill/2026-11", public)
