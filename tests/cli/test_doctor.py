@@ -562,3 +562,25 @@ def test_a_wrong_shape_is_an_error(
     exact.whole["services"].append(wrong)
     lines = lines_of(allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json"))
     assert lines == ["services: can't be checked: its answer can't be read: 1 object of another shape"]
+
+
+def test_an_edit_of_the_platform_is_named_once_argo_cd_has_applied_the_publish(
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers
+) -> None:
+    policies = {each["metadata"]["name"]: each for each in exact.whole["validatingadmissionpolicies"]}
+    policies["allotment-tenant-pods"]["spec"]["matchConditions"] = [{"name": "x", "expression": "false"}]
+    words = "doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json"
+    assert not [line for line in lines_of(allot(*words)) if "allotment-tenant-pods" in line], (
+        "it was published just now"
+    )
+    status = {"sync": {"status": "Synced", "revision": git(published.remote, "rev-parse", "refs/heads/rendered/eu-1")}}
+    applications = exact.bed.objects[cluster_snapshot.APPLICATIONS]
+    applications[:] = [each for each in applications if names.TENANT in each["metadata"]["labels"]]
+    labels = {names.CLUSTER: "eu-1"}
+    applications.append({"metadata": {"name": "allotment--platform--eu-1", "labels": labels}, "status": status})
+    result = allot(*words)
+    assert result.code == 1
+    (finding,) = [each for each in checked("doctor", result.out)["findings"] if each["topic"] == "edits"]
+    assert (finding["severity"], finding["object"]) == ("error", "ValidatingAdmissionPolicy allotment-tenant-pods")
+    assert finding["message"] == "was edited by hand: spec.matchConditions isn't published"
+    assert finding["advice"] == "kubectl edit validatingadmissionpolicy allotment-tenant-pods"

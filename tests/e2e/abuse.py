@@ -98,6 +98,21 @@ def lose_ref(cloud: Cloud, chance: Random) -> Harm:
 
 
 @contextmanager
+def lose_branch(cloud: Cloud, chance: Random) -> Harm:
+    """Delete or reset the branch of eu-1 while the publisher does nothing."""
+    since, branch = len(cloud.running.events("branch restored")), f"refs/heads/{rendered_branch('eu-1')}"
+    verb = chance.choice(("deleted", "reset"))
+    with cloud.publisher_stopped():
+        target = git(cloud.forge, "rev-parse", f"{branch}~1")
+        git(cloud.forge, "update-ref", *(("-d", branch) if verb == "deleted" else (branch, target)))
+        for command in ("doctor", "status"):
+            done = allot(cloud, command)
+            assert f"somebody {verb} the branch" in " ".join((done.stdout + done.stderr).split()), done
+    yield False
+    log_event(cloud, "branch restored", "eu-1", since)
+
+
+@contextmanager
 def kill_publisher(cloud: Cloud, chance: Random) -> Harm:
     yield True
     time.sleep(chance.uniform(0, 1.5))  # in any part of the publish

@@ -8,16 +8,27 @@ from random import Random
 
 from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.repository import Repository
+from allotment.branches.status_branches import CLUSTER as STOCKS
 from allotment.manifests.names import rendered_branch
-from allotment.observed.status import ClusterStatus, Instance, TenantStatus, dump_status
+from allotment.observed.status import ClusterStatus, Instance, TenantStatus, dump_status, parse_cluster_status
 from tests.e2e.abuse import PUBLISHED, VICTIMS, Harm, allot, log_event, uid
 from tests.e2e.cloud import Cloud
 from tests.support.cloud_objects import deployment, missing, sync_messages
-from tests.support.cloud_status import BRANCH, OURS, instance, status
-from tests.support.manual_edits import SECONDS, add_by_hand, open_policy, read_edit_conditions
+from tests.support.cloud_status import BRANCH, OURS, file, instance, status
+from tests.support.manual_edits import (
+    NEVER_MATCHES,
+    SECONDS,
+    add_by_hand,
+    open_policy,
+    open_role_binding,
+    read_edit_conditions,
+)
 from tests.support.published import git
 from tests.support.waiting import eventually
 
+QUIET = "studio-kite"  # a tenant that no hand edit touches
+# An edit of the platform is named after half a minute, or after 5 minutes while publishes follow each other.
+PLATFORM_SECONDS = 420
 BINDING = """\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -68,6 +79,52 @@ def edit_by_hand(cloud: Cloud, chance: Random) -> Harm:
     client.delete("networking.k8s.io/v1", "NetworkPolicy", "open", space)
     client.delete("apps/v1", "Deployment", name, space)
     eventually(lambda: read_edit_conditions(cloud) == {}, "nothing to differ any more", SECONDS, pause=0.5)
+
+
+@contextmanager
+def bind_by_hand(cloud: Cloud, chance: Random) -> Harm:
+    """Add a RoleBinding and an open NetworkPolicy to the namespace of a tenant to whom nothing else happens."""
+    client, space = cloud.clusters["eu-1"].client, f"t-{QUIET}"
+    client.apply(open_role_binding(space))
+    client.apply(open_policy(space))
+    yield False
+
+    def named() -> bool:
+        edits = read_edit_conditions(cloud)
+        assert set(edits) == {f"{QUIET}/ OnlyPublished"}, edits
+        message = edits[f"{QUIET}/ OnlyPublished"].message
+        return all(f"{each} open isn't published" in message for each in ("NetworkPolicy", "RoleBinding"))
+
+    eventually(named, "the objects to be named", SECONDS, pause=0.5)
+    doctor = allot(cloud, "doctor", "--cluster", "eu-1", "--kubeconfig", str(client.kubeconfig))
+    assert all(f"{each} {space}/open" in doctor.stdout for each in ("NetworkPolicy", "RoleBinding")), doctor.stdout
+    client.delete("networking.k8s.io/v1", "NetworkPolicy", "open", space)
+    client.delete("rbac.authorization.k8s.io/v1", "RoleBinding", "open", space)
+    eventually(lambda: read_edit_conditions(cloud) == {}, "nothing to differ any more", SECONDS, pause=0.5)
+
+
+@contextmanager
+def weaken_platform(cloud: Cloud, chance: Random) -> Harm:
+    """Let an admission policy permit everything, as Argo CD does not see it."""
+    policy = ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "allotment-tenant-pods")
+    client = cloud.clusters["eu-1"].client
+    client.patch(*policy, {"spec": {"matchConditions": NEVER_MATCHES}})
+    yield False
+    words = f"{policy[1]} {policy[2]} was edited by hand: spec.matchConditions isn't published"
+
+    def named() -> bool:
+        conditions = parse_cluster_status(file(cloud, STOCKS)).conditions
+        assert [condition.reason for condition in conditions] == ["EditedByHand"], conditions
+        return words in conditions[0].message
+
+    eventually(named, "the edit to be named", PLATFORM_SECONDS, pause=0.5)
+    assert "the platform in eu-1: ValidatingAdmissionPolicy" in " ".join(allot(cloud, "status").stdout.split())
+    client.patch(*policy, {"spec": {"matchConditions": None}})
+
+    def restored() -> bool:
+        return parse_cluster_status(file(cloud, STOCKS)).conditions == ()
+
+    eventually(restored, "nothing to differ any more", SECONDS, pause=0.5)
 
 
 @contextmanager

@@ -30,6 +30,8 @@ HAND_EDITS: dict[str, Attack] = {
     "edit by hand": forgeries.edit_by_hand,
     "delete by hand": forgeries.delete_by_hand,
     "scale by hand": forgeries.scale_by_hand,
+    "bind by hand": forgeries.bind_by_hand,
+    "weaken the platform": forgeries.weaken_platform,
 }
 ATTACKS: dict[str, Attack] = {
     "forge a status": partial(forgeries.forge_status, times=["2026-11-21T12:00:00Z"], refs=(BRANCH,)),
@@ -41,6 +43,7 @@ ATTACKS: dict[str, Attack] = {
     "forge the published ref": forgeries.forge_published_ref,
     "lock the branch": abuse.lock_branch,
     "lose the published ref": abuse.lose_ref,
+    "lose the branch": abuse.lose_branch,
     "kill the publisher": abuse.kill_publisher,
     "stop the publisher": abuse.stop_publisher,
     "damage the clones": abuse.damage_clones,

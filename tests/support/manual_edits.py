@@ -9,6 +9,9 @@ from tests.support.cloud_status import status
 from tests.support.published import git
 
 POD = "spec.template.spec"
+NEVER_MATCHES = [
+    {"name": "never", "expression": "false"}
+]  # conditions with which an admission policy permits everything
 SECONDS = 120  # an edit must last for half a minute
 
 

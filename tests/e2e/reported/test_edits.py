@@ -15,7 +15,14 @@ from tests.controlplane.client import Client, Object
 from tests.e2e import oracle
 from tests.e2e.cloud import Cloud
 from tests.support.cloud_status import TENANT, instance, status, until
-from tests.support.manual_edits import SECONDS, add_by_hand, open_policy, open_role_binding, read_edit_conditions
+from tests.support.manual_edits import (
+    NEVER_MATCHES,
+    SECONDS,
+    add_by_hand,
+    open_policy,
+    open_role_binding,
+    read_edit_conditions,
+)
 from tests.support.secret_store import CLUSTER, PLATFORM_PULL, PULL_REFERENCE, declare_image_pull, declare_restart
 from tests.support.waiting import eventually
 
@@ -57,12 +64,7 @@ def test_every_live_object_of_the_sample_is_as_published(cloud: Cloud) -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "field", "value"),
     [
-        (
-            "ValidatingAdmissionPolicy",
-            "allotment-tenant-secrets",
-            "matchConditions",
-            [{"name": "x", "expression": "false"}],
-        ),
+        ("ValidatingAdmissionPolicy", "allotment-tenant-pods", "matchConditions", NEVER_MATCHES),
         ("ValidatingAdmissionPolicyBinding", "allotment-tenant-secrets", "matchResources", {"objectSelector": {}}),
         ("Application", "allotment--namespaces-s--eu-1", "ignoreDifferences", [{"kind": "NetworkPolicy"}]),
         ("AppProject", f"{TENANT}--eu-1", "orphanedResources", {"warn": False}),

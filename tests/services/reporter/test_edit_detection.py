@@ -30,16 +30,20 @@ SPEC = "spec.template.spec"
 
 
 class Edited(Bed):
-    """A reporter that sees whole objects too."""
+    """A reporter that sees whole objects too. The Application of the platform has applied the last publish."""
+
+    platform_sync, platform_revision = "Synced", ""
 
     def run(self, *objects: Object, seconds: int = 1) -> None:
         """See these objects, and the instance with its Application as they always are; then report."""
         kinds = whole(*objects)
         for kind, watched in COMPARED.items():
             self.store.replace(watched, [live_object for name, live_object in kinds if name == kind])
-        application = live.application()
+        application, platform = live.application(), live.application("platform", sync=self.platform_sync)
+        del platform["metadata"]["labels"]["allotment.dev/tenant"]
         application["status"]["sync"]["revision"] = self.commit
-        self.report(live.deployment(), application, seconds=seconds)
+        platform["status"]["sync"]["revision"] = self.platform_revision or self.commit
+        self.report(live.deployment(), application, platform, seconds=seconds)
 
     def publish_all(self, *compute: Object) -> None:
         files = {
@@ -293,7 +297,7 @@ def test_an_addition_to_an_object_of_the_platform_is_named(
     others = [each for each in PLATFORM_OBJECTS if each is not platform_object]
     seen = (DEPLOYMENT, POLICY, NAMESPACE, PROJECT_OBJECT, weakened, *others)
     platform_bed.run(*seen)
-    platform_bed.run(*seen, seconds=299)
+    platform_bed.run(*seen, seconds=29)
     assert read_platform_conditions(platform_bed) == ()
     platform_bed.run(*seen, seconds=1)
     (condition,) = read_platform_conditions(platform_bed)
@@ -310,7 +314,7 @@ def test_an_addition_to_an_object_of_the_platform_is_named(
 
 def test_a_reporter_that_begins_again_keeps_the_time_of_a_platform_edit(platform_bed: Edited, tmp_path: Path) -> None:
     weakened = {**ADMISSION, "spec": {**ADMISSION["spec"], "matchConditions": [{"expression": "false"}]}}
-    for seconds in (1, 300):
+    for seconds in (1, 30):
         platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, weakened, seconds=seconds)
     before = read_platform_conditions(platform_bed)
     later = Edited(tmp_path / "later", platform_bed.remote)
@@ -318,6 +322,22 @@ def test_a_reporter_that_begins_again_keeps_the_time_of_a_platform_edit(platform
     later.run(DEPLOYMENT, POLICY, NAMESPACE, weakened)
     assert before
     assert read_platform_conditions(later) == before
+
+
+@pytest.mark.parametrize("reason", ["not synced", "an older commit"])
+def test_a_platform_edit_lasts_longer_before_argo_cd_has_applied_the_publish(reason: str, platform_bed: Edited) -> None:
+    weakened = {**ADMISSION, "spec": {**ADMISSION["spec"], "matchConditions": [{"expression": "false"}]}}
+    files = {"platform/cluster/admission.rendered.yaml": dump([ADMISSION, BINDING, ROOT])}
+    platform_bed.platform_revision = platform_bed.commit
+    if reason == "not synced":
+        platform_bed.platform_sync = "OutOfSync"
+    else:
+        platform_bed.commit = platform_bed.publish(files=files)
+    for seconds in (1, 299):
+        platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, weakened, BINDING, seconds=seconds)
+    assert read_platform_conditions(platform_bed) == ()
+    platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, weakened, BINDING, seconds=1)
+    assert [each.reason for each in read_platform_conditions(platform_bed)] == ["EditedByHand"]
 
 
 def test_an_addition_to_a_tenants_project_is_the_tenants(platform_bed: Edited) -> None:

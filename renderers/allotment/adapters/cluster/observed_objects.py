@@ -6,7 +6,7 @@ import threading
 from collections import defaultdict
 
 from allotment.observed.decoding import WatchedKind
-from allotment.observed.objects import Application, Deployment, Node, ObservedObject, Pod
+from allotment.observed.objects import PLATFORM_OWNER, Application, Deployment, Node, ObservedObject, Pod
 
 STOCKS_OWNER = "*"  # the owner of the placeholders and nodes; no tenant can have this name
 
@@ -71,8 +71,8 @@ class ObservedObjects:
             return STOCKS_OWNER
         if isinstance(resource, (Pod, Deployment)):
             return STOCKS_OWNER if resource.stock else resource.tenant
-        if isinstance(resource, Application) and resource.cluster != self._cluster:
-            return ""
+        if isinstance(resource, Application):
+            return (resource.tenant or PLATFORM_OWNER) if resource.cluster == self._cluster else ""
         return resource.tenant
 
     def _add_object(self, owners: dict[str, str], resource: ObservedObject) -> None:

@@ -106,8 +106,10 @@ def _compare_tenants(
             ):  # an API that isn't served has no objects; the topic `apis` reports each needed API that isn't served
                 unseen.append(error)
     statuses = {status.tenant: status for status in _read_synced_statuses(published.repository, cluster, looked)}
+    comparison = edit_detection.EditDetector(branch)
+    comparison.platform_revisions = _read_platform_revisions(cluster, looked)
     age = looked.now.timestamp() - published.repository.committed_at(published.commit)
-    comparison, edits, unsynced, count = edit_detection.EditDetector(branch), list[ManualEdit](), list[str](), 0
+    edits, unsynced, count = list[ManualEdit](), list[str](), 0
     tenants = sorted({*branch.tenants, PLATFORM_OWNER})
     for number, tenant in enumerate(tenants):
         if number % PREFETCHED_TENANTS == 0:
@@ -124,25 +126,37 @@ def _compare_tenants(
     return EditComparison(edits, count, unseen, unsynced)
 
 
+def _list_applications(cluster: str, looked: ClusterSnapshot) -> list[Object]:
+    """Return the Applications of a cluster; empty if they can't be read, which the topic `argocd` reports."""
+    try:
+        applications = looked.list_objects(APPLICATIONS)
+    except NotReadable:
+        return []
+    return [each for each in applications if each["metadata"].get("labels", {}).get(names.CLUSTER) == cluster]
+
+
+def _read_platform_revisions(cluster: str, looked: ClusterSnapshot) -> frozenset[str]:
+    """Return the commits that the Applications of the platform have applied; empty if one of them is not synced."""
+    states = [
+        application.get("status", {}).get("sync", {})
+        for application in _list_applications(cluster, looked)
+        if names.TENANT not in application["metadata"]["labels"]
+    ]
+    is_synced = all(state.get("status") == "Synced" for state in states)
+    return frozenset(state.get("revision", "") for state in states) if is_synced else frozenset()
+
+
 def _read_synced_statuses(repository: Repository, cluster: str, looked: ClusterSnapshot) -> Iterable[TenantStatus]:
     """Return a status for each tenant with synced Applications.
 
     The status has the Git tree that each synced Application has applied.
     """
-    try:
-        applications: list[Object] = looked.list_objects(APPLICATIONS)
-    except NotReadable:
-        return []  # the topic `argocd` reports that Applications can't be read
     parts_by_tenant = defaultdict[str, list[ApplicationStatus]](list)
-    for application in applications:
-        labels, sync = application["metadata"].get("labels", {}), application.get("status", {}).get("sync", {})
+    for application in _list_applications(cluster, looked):
+        labels, sync = application["metadata"]["labels"], application.get("status", {}).get("sync", {})
         tenant, revision = labels.get(names.TENANT, ""), sync.get("revision", "")
         part = application["metadata"]["name"].rpartition("--")[2]
-        if (
-            labels.get(names.CLUSTER) != cluster
-            or sync.get("status") != "Synced"
-            or not repository.has_object(revision)
-        ):
+        if sync.get("status") != "Synced" or not repository.has_object(revision):
             continue
         tree = repository.tree_of(revision, f"tenants/{tenant}/{part}") or ""
         parts_by_tenant[tenant].append(ApplicationStatus(part, "Synced", "", "", tree))

@@ -21,7 +21,7 @@ from allotment.services.reporter.published_objects import PublishedBranch, Publi
 
 # A difference is reported after it has lasted this long, because one watch may be behind another.
 EDIT_DELAY_SECONDS = 30
-# If no Application of the tenant reports that it has synced an object, a difference of the object is reported after it
+# If no Application reports that it has synced an object, a difference of the object is reported after it
 # has lasted this long, because Argo CD may need the time to apply the published manifest.
 UNSYNCED_SECONDS = 300
 _ORPHAN_KINDS = frozenset(OBJECT_KINDS.values())  # `observed.orphans` reports objects of these kinds with our label
@@ -41,7 +41,8 @@ class EditDetector:
 
     `edits` maps each tenant to the differences that have lasted long enough. `undecided_tenants` are the tenants with
     more recent differences: they must be compared again later. The detector stores no objects, only results and the
-    time when each difference was first seen.
+    time when each difference was first seen. `platform_revisions` are the commits that the Applications of the platform
+    have applied; empty if one of them is not synced.
     """
 
     def __init__(self, branch: PublishedBranch) -> None:
@@ -50,6 +51,7 @@ class EditDetector:
         self._first_seen: dict[str, dict[Identity, str]] = {}  # by tenant and object
         self.edits: dict[str, list[ManualEdit]] = {}
         self.undecided_tenants: set[str] = set()
+        self.platform_revisions: frozenset[str] = frozenset()
 
     def clear(self) -> None:
         """Forget everything."""
@@ -86,7 +88,7 @@ class EditDetector:
             reported = previous_conditions.get(word.AS_PUBLISHED if object_differences else word.ONLY_PUBLISHED, "")
             begun = now if object_differences or live[identity].managed else live[identity].created
             still[identity] = first = since.get(identity) or reported or begun
-            if first == reported or seconds_between(first, now) >= _find_edit_delay(file, live[identity]):
+            if first == reported or seconds_between(first, now) >= self._find_edit_delay(file, live[identity]):
                 edits.append(ManualEdit(tenant, *identity, resource, object_differences, first))
             else:
                 waits = True
@@ -114,7 +116,7 @@ class EditDetector:
         for identity, object_differences in self._find_differences(status.tenant, live, files, published).items():
             file = files.get(identity)
             is_applied = file is None or self._is_applied(status, file)
-            if is_applied and not (is_recent and _find_edit_delay(file, live[identity]) == UNSYNCED_SECONDS):
+            if is_applied and not (is_recent and self._find_edit_delay(file, live[identity]) == UNSYNCED_SECONDS):
                 edits.append(ManualEdit(status.tenant, *identity, _find_resource(file), object_differences, now))
         return edits
 
@@ -191,6 +193,21 @@ class EditDetector:
         files_by_part = {file.tree_path.part: file for file in self._branch.list_files(status.tenant).values()}
         return all(self._is_applied(status, file) for file in files_by_part.values())
 
+    def _find_edit_delay(self, file: PublishedFile | None, live_object: LiveObject) -> int:
+        """Return for how many seconds a difference of an object must last before it is reported.
+
+        If the object has our label but is not published, the time is longer, because Argo CD may be about to remove the
+        object. The time is also longer if no Application reports the sync of the object.
+        """
+        if file is None:
+            synced = not live_object.managed
+        elif file.tree_path.tenant == PLATFORM_OWNER:
+            folder = file.tree_path.name.rpartition("/")[0]
+            synced = bool(self.platform_revisions) and self._branch.is_folder_at(self.platform_revisions, folder)
+        else:
+            synced = file.tree_path.part in TREE_PARTS
+        return EDIT_DELAY_SECONDS if synced else UNSYNCED_SECONDS
+
     def _is_applied(self, status: TenantStatus, file: PublishedFile) -> bool:
         """Return whether Argo CD has applied the published folder of a file, according to the tenant's Applications."""
         part = file.tree_path.part
@@ -228,16 +245,6 @@ def _read_name(manifest: Object) -> str:
 def _find_resource(file: PublishedFile | None) -> tuple[str, str]:
     """Return the kind and name of a file's resource; both are empty if the file belongs to no resource."""
     return (file.tree_path.kind, file.tree_path.resource_name) if file is not None and file.tree_path.kind else ("", "")
-
-
-def _find_edit_delay(file: PublishedFile | None, live_object: LiveObject) -> int:
-    """Return for how many seconds a difference of an object must last before it is reported.
-
-    If the object has our label but is not published, the time is longer, because Argo CD may be about to remove the
-    object. The time is also longer if no Application of the tenant reports the sync of the object.
-    """
-    synced = live_object.managed is False if file is None else file.tree_path.part in TREE_PARTS
-    return EDIT_DELAY_SECONDS if synced else UNSYNCED_SECONDS
 
 
 def _may_be_foreign(live_object: LiveObject) -> bool:

@@ -273,6 +273,9 @@ class Observer:
         status = TenantStatus(PLATFORM_OWNER, self._session.cluster, conditions=self._platform_conditions)
         live = TenantObjects.from_objects(self._session.store.objects(PLATFORM_OWNER))
         published = self._branch.find_published(PLATFORM_OWNER)
+        is_synced = all(application.sync == "Synced" for application in live.applications)
+        revisions = {application.revision for application in live.applications}
+        self._edit_detector.platform_revisions = frozenset(revisions if is_synced else ())
         edits = detect_edits_or_none(self._edit_detector, status, status, live.whole_objects, published, now)
         if edits is not None:
             self._platform_conditions = edit_conditions(edits)

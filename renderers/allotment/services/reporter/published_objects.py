@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.git.remote import Remote
@@ -138,6 +138,14 @@ class PublishedBranch:
     def find_tree(self, folder: str) -> str | None:
         """Return the Git tree of a published folder; None if there is none, or if it isn't known."""
         return self._repository.tree_of(self.commit, folder) if self.commit is not None else None
+
+    def is_folder_at(self, revisions: Collection[str], folder: str) -> bool:
+        """Return whether each of some commits has a folder as it is published. False if the clone lacks a commit."""
+        published = self.find_tree(folder)
+        return published is not None and all(
+            self._repository.has_object(revision) and self._repository.tree_of(revision, folder) == published
+            for revision in revisions
+        )
 
     def _fetch(self) -> None:
         self._polled_at = time.monotonic()
