@@ -480,7 +480,7 @@ def test_edits_and_foreign_objects_are_named(
             "error",
             f"SecurityPolicy {space}/open\\x1b[2J",
             "isn't published",
-            f"kubectl -n {space} delete securitypolicy open\\x1b[2J",
+            f"kubectl -n {space} delete securitypolicy 'open\\x1b[2J'",
         ),
         (
             "warning",
@@ -492,7 +492,7 @@ def test_edits_and_foreign_objects_are_named(
             "warning",
             f"PersistentVolumeClaim {space}/open\\x1b[2J",
             "isn't published",
-            f"copy its data, then kubectl -n {space} delete persistentvolumeclaim open\\x1b[2J",
+            f"copy its data, then kubectl -n {space} delete persistentvolumeclaim 'open\\x1b[2J'",
         ),
     ], "the policy was published just now, and Argo CD may not have applied it yet"
 

@@ -141,7 +141,7 @@ def test_an_edit_of_the_tenants_own_objects_comes_before_its_things(bed: Recent,
         "solo-ada in eu-1: Namespace t-solo-ada was edited by hand: metadata.annotations.x isn't published"
         " (undo: kubectl edit namespace t-solo-ada)",
         "solo-ada in eu-1: NetworkPolicy open\\x1b[2J isn't published"
-        " (undo: kubectl -n t-solo-ada delete networkpolicy open\\x1b[2J)",
+        " (undo: kubectl -n t-solo-ada delete networkpolicy 'open\\x1b[2J')",
     ]
     assert lines[2].startswith("INSTANCE")
     (tenant,) = [

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -183,7 +184,8 @@ def delete_across_tenants(cloud: Cloud, chance: Random) -> Harm:
     gone = {path: text for path, text in files.items() if str(path.relative_to(cloud.root)) not in MANY}
     for path in gone:
         path.unlink()
-    live = {victim: uid(cloud, *victim) for victim in VICTIMS}
+    # Somebody may have deleted one by hand, and Argo CD restores it.
+    live = {victim: eventually(partial(uid, cloud, *victim), f"{victim} to be there", 60) for victim in VICTIMS}
     yield True
     log_event(cloud, "nothing published", "the brake stops this: ", since)
     removing = [line.split()[0] for line in allot(cloud, "status").stdout.splitlines() if "Removing" in line]

@@ -226,13 +226,13 @@ def _find_settings(root: Path, source: CommitSource, branch: DeclaredBranch | No
             return None
     else:
         tip = branch.tip
-    if tip is None and branch is not None:
+    if tip is None:
+        if branch is None:
+            return None
         raise OperationRefused(
             f"origin has no branch {branch.name}, so no commit counts as merged: push the branch, or let the default branch of"
             " origin name another in spec.git.branch"
         )
-    if tip is None:
-        return None
     if source.commit == tip or (not repository.is_shallow() and is_on_first_parents(repository, source.commit, tip)):
         return source
     return CommitSource(root, tip, repository)

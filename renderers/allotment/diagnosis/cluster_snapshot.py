@@ -85,7 +85,7 @@ APPLICATIONS = ResourceQuery(
 )
 
 
-def _query_of(watched: WatchedKind, *, hub: bool) -> ResourceQuery:
+def _build_query(watched: WatchedKind, *, hub: bool) -> ResourceQuery:
     """Return the query that lists all objects of a watched kind."""
     root, *parts = watched.path.strip("/").split(
         "/"
@@ -97,8 +97,8 @@ def _query_of(watched: WatchedKind, *, hub: bool) -> ResourceQuery:
 # Maps each query for whole objects to the watched kind that decodes the objects. The reader leaves out the objects that belong
 # neither to a tenant nor to the platform. `list_objects` returns these objects as LiveObjects.
 WHOLE_OBJECT_QUERIES = {
-    **{_query_of(watched, hub=False): watched for watched in decoding.WHOLE_OBJECT_KINDS.values()},
-    **{_query_of(watched, hub=True): watched for watched in decoding.HUB_OBJECT_KINDS.values()},
+    **{_build_query(watched, hub=False): watched for watched in decoding.WHOLE_OBJECT_KINDS.values()},
+    **{_build_query(watched, hub=True): watched for watched in decoding.HUB_OBJECT_KINDS.values()},
 }
 _HTTP_OK, _HTTP_NOT_FOUND = 200, 404
 _HTTP_REFUSED = (401, 403)

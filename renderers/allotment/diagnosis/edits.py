@@ -25,6 +25,7 @@ _ISOLATION_KINDS = frozenset(
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
         "AppProject",
+        "Application",
     }
 )
 

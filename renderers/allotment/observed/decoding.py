@@ -232,7 +232,7 @@ _HUB_OBJECT_PATHS = {
 }
 
 
-def _whole_object_kinds(paths: Mapping[str, str]) -> dict[str, WatchedKind]:
+def _build_whole_object_kinds(paths: Mapping[str, str]) -> dict[str, WatchedKind]:
     """Return the watched kinds that decode whole objects, by kind."""
     return {
         kind: WatchedKind(
@@ -247,9 +247,9 @@ def _whole_object_kinds(paths: Mapping[str, str]) -> dict[str, WatchedKind]:
 
 
 # The kinds in `drift.COMPARED_KINDS`. The reporter reads whole objects of these kinds, because `drift` compares each object
-# with its manifest, with and without Allotment's label, because a person may have added an object.
-WHOLE_OBJECT_KINDS = _whole_object_kinds(_WHOLE_OBJECT_PATHS)
-HUB_OBJECT_KINDS = _whole_object_kinds(_HUB_OBJECT_PATHS)  # the reporter reads only those of its cluster
+# with its manifest. It reads objects with and without Allotment's label, because a person may have added an object.
+WHOLE_OBJECT_KINDS = _build_whole_object_kinds(_WHOLE_OBJECT_PATHS)
+HUB_OBJECT_KINDS = _build_whole_object_kinds(_HUB_OBJECT_PATHS)  # the reporter reads only those of its cluster
 SUMMARY_KINDS = (
     NAMESPACES,
     NODES,

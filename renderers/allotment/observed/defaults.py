@@ -173,7 +173,8 @@ CONTROLLER_ANNOTATIONS: dict[str, frozenset[str]] = {
             "karpenter.sh/stored-version-migrated",
         }
     ),
-    "Application": frozenset({"argocd.argoproj.io/refresh"}),  # Argo CD removes it after the refresh
+    # Argo CD removes `refresh` after the refresh. Its notifications controller records its messages.
+    "Application": frozenset({"argocd.argoproj.io/refresh", "notified.notifications.argoproj.io"}),
 }
 # Stakater Reloader writes this annotation, and no other, into the pod template of a Deployment that asks for restarts.
 RELOAD_PATH = "spec/template/metadata/annotations"

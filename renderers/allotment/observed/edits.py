@@ -6,8 +6,9 @@ not change the state of an instance. For example, an instance stays Running if a
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -83,7 +84,8 @@ class ManualEdit(NamedTuple):
         """
         namespace, _, name = self._qualified_name.rpartition("/")
         place = f"-n {namespace} " if namespace else ""
-        command = f"kubectl {place}{'delete' if self.is_foreign else 'edit'} {self.kind.lower()} {name}"
+        # The name of a RoleBinding may have spaces and characters of a shell.
+        command = f"kubectl {place}{'delete' if self.is_foreign else 'edit'} {self.kind.lower()} {shlex.quote(name)}"
         is_volume = self.is_foreign and self.kind == "PersistentVolumeClaim"
         return f"copy its data, then {command}" if is_volume else command
 
@@ -107,7 +109,7 @@ def with_edits(status: TenantStatus, edits: Iterable[ManualEdit]) -> TenantStatu
 
     def edited(kind: str, resources: Sequence[T]) -> tuple[T, ...]:
         return tuple(
-            _with_conditions(resource, edit_conditions(by_thing.get((kind, resource.name), ())))
+            _with_conditions(resource, describe_edits(by_thing.get((kind, resource.name), ())))
             for resource in resources
         )
 
@@ -116,7 +118,7 @@ def with_edits(status: TenantStatus, edits: Iterable[ManualEdit]) -> TenantStatu
         instances=edited("instance", status.instances),
         storages=edited("storage", status.storages),
         snapshots=edited("snapshot", status.snapshots),
-        conditions=edit_conditions(by_thing["", ""]),
+        conditions=describe_edits(by_thing["", ""]),
     )
 
 
@@ -155,12 +157,9 @@ def _with_conditions(resource: T, conditions: Iterable[Condition]) -> T:
     return msgspec.structs.replace(resource, message=message, conditions=(*resource.conditions, *edit_conditions))
 
 
-def edit_conditions(edits: Iterable[ManualEdit]) -> tuple[Condition, ...]:
+def describe_edits(edits: Iterable[ManualEdit]) -> tuple[Condition, ...]:
     """Return the conditions that describe edits of one resource, of one tenant or of the platform."""
-    return tuple(_describe_edits(edits))
-
-
-def _describe_edits(edits: Iterable[ManualEdit]) -> Iterator[Condition]:
+    conditions = []
     sorted_edits = sorted(edits)
     for kind, reason, is_foreign in (
         (word.AS_PUBLISHED, word.EDITED_BY_HAND, False),
@@ -170,7 +169,9 @@ def _describe_edits(edits: Iterable[ManualEdit]) -> Iterator[Condition]:
         if own:
             words = [f"{edit.message} (undo: {edit.remedy})" for edit in own[:MAX_NAMED_OBJECTS]]
             more = [f"and {len(own) - MAX_NAMED_OBJECTS} more objects"] if len(own) > MAX_NAMED_OBJECTS else []
-            yield Condition(kind, "False", reason, "; ".join([*words, *more]), min(edit.since for edit in own))
+            since = min(edit.since for edit in own)
+            conditions.append(Condition(kind, "False", reason, "; ".join([*words, *more]), since))
+    return tuple(conditions)
 
 
 def edit_condition_times(status: TenantStatus, resource_key: tuple[str, str]) -> dict[str, str]:

@@ -165,3 +165,13 @@ def test_a_setting_of_the_person_for_the_host_makes_no_login_follow_a_redirect(
             Remote(Repository(tmp_path), f"{host}/acme/gpus.git", login=HttpLogin("bot", TOKEN)).look("HEAD")
         server.shutdown()
     assert _Handler.login_counts == [], "the other server gets no request"
+
+
+def test_a_remote_with_another_url_for_pushes_keeps_it(url: str, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "init", "-q", "--bare", "pushed.git")
+    git(tmp_path, "-c", "user.name=Ada", "-c", "user.email=ada@x", "commit", "-q", "--allow-empty", "-m", "First")
+    git(tmp_path, "remote", "add", "origin", url.replace("://", f"://bot:{TOKEN}@"))
+    git(tmp_path, "remote", "set-url", "--push", "origin", str(tmp_path / "pushed.git"))
+    assert Remote(Repository(tmp_path), "origin").push({"refs/heads/new": git(tmp_path, "rev-parse", "HEAD")})
+    assert git(tmp_path / "pushed.git", "rev-parse", "new") == git(tmp_path, "rev-parse", "HEAD")

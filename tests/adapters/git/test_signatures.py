@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -59,3 +62,31 @@ def test_a_signature_counts_for_the_tag_of_its_name_alone(root: Path, key: Path)
         tag = write_signed_tag(repository, "v1", git(root, "rev-parse", "HEAD"), "Release\n")
         assert repository.is_tag_signed_by(tag, "v1", public)
         assert not repository.is_tag_signed_by(tag, "bill/2026-11", public)
+
+
+def test_words_of_a_stranger_in_a_signature_do_not_stop_the_check(root: Path, key: Path) -> None:
+    """`ssh-keygen` quotes the name of an unknown hash algorithm, which is text in the signature."""
+
+    def pack(*texts: bytes) -> bytes:
+        return b"".join(struct.pack(">I", len(text)) + text for text in texts)
+
+    public = key.with_suffix(".pub").read_text(encoding="utf-8")
+    words = b"x\nfatal: cannot run ssh-keygen: No space left on device"
+    blob = b"SSHSIG" + struct.pack(">I", 1) + pack(base64.b64decode(public.split()[1]), b"git", b"", words, b"x")
+    lines = [b"-----BEGIN SSH SIGNATURE-----", *_wrap(base64.b64encode(blob)), b"-----END SSH SIGNATURE-----"]
+    tree = git(root, "rev-parse", "HEAD^{tree}").encode()
+    person = b"Eve <eve@evil.example> 1 +0000"
+    header = [b"tree " + tree, b"author " + person, b"committer " + person, b"gpgsig " + b"\n ".join(lines)]
+    data = b"\n".join(header) + b"\n\nForged\n"
+    done = subprocess.run(
+        ["git", "-C", str(root), "hash-object", "-t", "commit", "-w", "--stdin"],
+        input=data,
+        capture_output=True,
+        check=True,
+    )
+    with Repository(root) as repository:
+        assert not repository.is_signed_by(done.stdout.decode().strip(), public)
+
+
+def _wrap(text: bytes) -> list[bytes]:
+    return [text[at : at + 70] for at in range(0, len(text), 70)]

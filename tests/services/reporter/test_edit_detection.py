@@ -374,3 +374,55 @@ def test_an_object_of_the_platform_without_a_manifest_is_not_foreign(platform_be
         seen = (DEPLOYMENT, POLICY, NAMESPACE, own, unlabelled, PROJECT_OBJECT, *PLATFORM_OBJECTS)
         platform_bed.run(*seen, seconds=seconds)
     assert (read_platform_conditions(platform_bed), platform_bed.counted()) == ((), ("0.0", "0.0"))
+
+
+def test_a_reported_edit_of_the_platform_shortens_the_delay_of_no_other(platform_bed: Edited) -> None:
+    weakened = {**ADMISSION, "spec": {**ADMISSION["spec"], "matchConditions": [{"expression": "false"}]}}
+    heavy = {**OVERLAY, "spec": {**OVERLAY["spec"], "weight": 10}}
+    for seconds in (1, 30):
+        platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, weakened, OVERLAY, seconds=seconds)
+    platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, weakened, heavy)
+    (condition,) = read_platform_conditions(platform_bed)
+    assert ("ValidatingAdmissionPolicy" in condition.message, "NodeOverlay" in condition.message) == (True, False)
+    platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, weakened, heavy, seconds=30)
+    (condition,) = read_platform_conditions(platform_bed)
+    assert "NodeOverlay h100 was edited by hand" in condition.message
+
+
+def test_a_reported_edit_stays_reported_while_argo_cd_applies_a_publish(platform_bed: Edited) -> None:
+    weakened = {**ADMISSION, "spec": {**ADMISSION["spec"], "matchConditions": [{"expression": "false"}]}}
+    for seconds in (1, 30):
+        platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, weakened, seconds=seconds)
+    before = read_platform_conditions(platform_bed)
+    platform_bed.platform_sync = "OutOfSync"
+    platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, weakened)
+    assert read_platform_conditions(platform_bed) == before != ()
+
+
+def test_an_edit_of_the_platform_that_is_merged_is_no_edit(platform_bed: Edited) -> None:
+    weakened = {**ADMISSION, "spec": {**ADMISSION["spec"], "matchConditions": [{"expression": "false"}]}}
+    platform_bed.platform_sync = "OutOfSync"
+    for seconds in (1, 300):
+        platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, weakened, seconds=seconds)
+    assert read_platform_conditions(platform_bed) != ()
+    platform_bed.publish(files={"platform/cluster/admission.rendered.yaml": dump([weakened, BINDING])})
+    platform_bed.reporter.tick()
+    assert read_platform_conditions(platform_bed) == ()
+
+
+def test_the_command_that_deletes_a_foreign_object_quotes_its_name(platform_bed: Edited) -> None:
+    binding = {
+        "kind": "RoleBinding",
+        "metadata": {"name": "x; curl evil", "namespace": SPACE, "creationTimestamp": live.AT.format(1)},
+    }
+    for seconds in (1, 30):
+        platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, binding, seconds=seconds)
+    assert "delete rolebinding 'x; curl evil')" in platform_bed.conditions()["OnlyPublished"].message
+
+
+def test_the_notifications_of_argo_cd_are_no_edit(platform_bed: Edited) -> None:
+    notified = copy.deepcopy(ROOT)
+    notified["metadata"].setdefault("annotations", {})["notified.notifications.argoproj.io"] = "{}"
+    for seconds in (1, 1000):
+        platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, notified, ADMISSION, seconds=seconds)
+    assert read_platform_conditions(platform_bed) == ()

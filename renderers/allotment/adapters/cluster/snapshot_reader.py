@@ -121,7 +121,7 @@ def _list_kind(api: _DeadlineApi, kind: ResourceQuery) -> QueryAnswer:
 
 
 def _list_objects(api: _DeadlineApi, kind: ResourceQuery) -> list[Any]:
-    """Return the objects on all pages. If the kind is in WHOLE_OBJECT_QUERIES, return only the objects of tenants.
+    """Return the objects on all pages. If the kind is in WHOLE_OBJECT_QUERIES, leave out objects without an owner.
 
     Raises ApiError, ApiUnavailable, or one of _FORMAT_ERRORS.
     """

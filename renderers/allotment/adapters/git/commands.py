@@ -192,6 +192,10 @@ class GitCommands:
         """Return the URL of a named remote; None if there is none."""
         return next((git_remote.url for git_remote in self._repo().remotes if git_remote.name == remote), None)
 
+    def has_push_url(self, remote: str) -> bool:
+        """Return whether a named remote has another URL for pushes."""
+        return any(each.name == remote and each.config_reader.has_option("pushurl") for each in self._repo().remotes)
+
     def _bind_command(self, command: str, settings: Iterable[str]) -> Any:
         options = list(settings)
         return getattr(self._repo().git(c=options) if options else self._repo().git, command)

@@ -152,7 +152,7 @@ class Remote:
         location = url if "/" in url else repository.git.url_of(url) or ""
         hide_in_errors(*_list_secrets(location))
         self._name = url
-        if login is None and (login := _find_login(location)) is not None:
+        if login is None and not repository.git.has_push_url(url) and (login := _find_login(location)) is not None:
             url = without_userinfo(location)
         self._environment = login.environment(url) if login else None
         self._transfer_patience, self._look_patience = transfer, look

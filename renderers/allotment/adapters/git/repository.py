@@ -24,9 +24,10 @@ NO_COMMIT_TEXT = "nothing is committed here yet: run `git add --all` and `git co
 MOST_FILES = 1_000_000  # files of a listing
 MAX_LISTINGS = 4  # cached listings: enough for two branches, each before and after a commit
 _SSH_PROGRAM = "gpg.ssh.program=ssh-keygen"
-# Git's words if it can't check a signature. Git then ends like for a wrong signature.
+# Git's first words if it can't check a signature. Git then ends like for a wrong signature. Later words may be those of a
+# stranger: ssh-keygen quotes text of the signature.
 _CHECK_FAILURE = re.compile(
-    "could not create temporary file|failed writing detached signature|cannot (?:run|exec|fork)|No space left on device"
+    "(?:error|fatal): (?:could not create temporary file|failed writing detached signature|cannot (?:run|exec|fork))"
 )
 UNKNOWN_KEY = ""  # stands for a public key that can't be read
 MAX_READ_BYTES = 32 << 20  # bytes of a file
@@ -358,7 +359,7 @@ class Repository:
             return True
         # A signature that can't be checked must not count as missing.
         _require_ssh_keygen()
-        if _CHECK_FAILURE.search(result.stderr):
+        if _CHECK_FAILURE.match(result.stderr):
             raise SignaturesUnavailable(
                 f"signatures can't be checked: {escape_unprintable(' '.join(result.stderr.split()), 300)}"
             )

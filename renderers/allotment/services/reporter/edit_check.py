@@ -118,7 +118,8 @@ def _compare_tenants(
             continue
         status, published_objects = statuses.get(tenant) or TenantStatus(tenant, cluster), branch.find_published(tenant)
         assert published_objects is not None, "the branch was read"
-        count += len(live[tenant])
+        files = branch.list_files(tenant)
+        count += sum((live_object.kind, live_object.name) in files for live_object in live[tenant])
         is_recent = age < edit_detection.UNSYNCED_SECONDS
         edits += comparison.detect_edits_now(status, live[tenant], published_objects, "", is_recent=is_recent)
         if not comparison.is_synced(status):

@@ -1,4 +1,4 @@
-"""Compares the live objects of a tenant with its published manifests, to find edits and additions by hand."""
+"""Compares live objects with their published manifests, to find edits and additions by hand."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class _CachedComparison(NamedTuple):
 
 
 class EditDetector:
-    """Finds the differences between the live objects of tenants and their published manifests.
+    """Finds the differences between the live objects of tenants and of the platform and their published manifests.
 
-    `edits` maps each tenant to the differences that have lasted long enough. `undecided_tenants` are the tenants with
+    The owner of an object is a tenant or PLATFORM_OWNER. `edits` maps each tenant to the differences that have lasted long enough. `undecided_tenants` are the tenants with
     more recent differences: they must be compared again later. The detector stores no objects, only results and the
     time when each difference was first seen. `platform_revisions` are the commits that the Applications of the platform
     have applied; empty if one of them is not synced.
@@ -51,11 +51,18 @@ class EditDetector:
         self._first_seen: dict[str, dict[Identity, str]] = {}  # by tenant and object
         self.edits: dict[str, list[ManualEdit]] = {}
         self.undecided_tenants: set[str] = set()
+        self._compared_owners: set[str] = set()
         self.platform_revisions: frozenset[str] = frozenset()
 
     def clear(self) -> None:
         """Forget everything."""
-        for collection in (self._cached, self._first_seen, self.edits, self.undecided_tenants):
+        for collection in (
+            self._cached,
+            self._first_seen,
+            self.edits,
+            self.undecided_tenants,
+            self._compared_owners,
+        ):
             collection.clear()
 
     def detect_edits(
@@ -75,6 +82,10 @@ class EditDetector:
         live = _index_by_identity(objects)
         differing = self._find_differences(tenant, live, files, published)
         since, edits = self._first_seen.get(tenant, {}), []
+        reported_identities = {(edit.kind, edit.name) for edit in self.edits.get(tenant, ())}
+        # An earlier process may have reported these differences. It did not report those that begin later.
+        is_first = tenant not in self._compared_owners
+        self._compared_owners.add(tenant)
         # Only a later list of the published objects shows whether these objects are published.
         waits = any(_may_be_foreign(live[key]) and live[key].created >= published.time for key in live.keys() - files)
         still: dict[Identity, str] = {}
@@ -85,10 +96,12 @@ class EditDetector:
                 waits = True
                 continue
             previous_conditions = edit_condition_times(previous, resource) if previous is not None else {}
-            reported = previous_conditions.get(word.AS_PUBLISHED if object_differences else word.ONLY_PUBLISHED, "")
+            condition_type = word.AS_PUBLISHED if object_differences else word.ONLY_PUBLISHED
+            reported = previous_conditions.get(condition_type, "") if is_first else ""
             begun = now if object_differences or live[identity].managed else live[identity].created
             still[identity] = first = since.get(identity) or reported or begun
-            if first == reported or seconds_between(first, now) >= self._find_edit_delay(file, live[identity]):
+            is_reported = identity in reported_identities or first == reported
+            if is_reported or seconds_between(first, now) >= self._find_edit_delay(file, live[identity]):
                 edits.append(ManualEdit(tenant, *identity, resource, object_differences, first))
             else:
                 waits = True

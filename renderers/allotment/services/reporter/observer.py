@@ -14,7 +14,7 @@ from allotment.adapters.git.repository import Repository
 from allotment.branches.rendered_branches import live_source
 from allotment.observed import orphans
 from allotment.observed.cold_starts import find_cold_starts, select_newest
-from allotment.observed.edits import ManualEdit, edit_conditions, with_edits, with_edits_of
+from allotment.observed.edits import ManualEdit, describe_edits, with_edits, with_edits_of
 from allotment.observed.objects import PLATFORM_OWNER, Deployment, ObservedObject, Pod
 from allotment.observed.status import (
     CapacityUsage,
@@ -182,16 +182,16 @@ class Observer:
         self._compared_commit = commit
         if commit is None:
             return set()
-        now = {owner: self._branch.find_published(owner) for owner in (*self.statuses, PLATFORM_OWNER)}
+        now = {tenant: self._branch.find_published(tenant) for tenant in self.statuses}
         return {
             tenant
             for tenant, published in now.items()
             if published is None or self._published_objects.get(tenant) != published.objects
-        }
+        } | {PLATFORM_OWNER}  # a merge may have changed its manifests without a change of an object
 
     @property
     def edits(self) -> list[ManualEdit]:
-        """The edited and foreign objects of all tenants."""
+        """The edited and foreign objects of all tenants and of the platform."""
         return [edit for tenant_edits in self._edit_detector.edits.values() for edit in tenant_edits]
 
     def mark_written(self, tenants: Iterable[str]) -> None:
@@ -278,10 +278,7 @@ class Observer:
         self._edit_detector.platform_revisions = frozenset(revisions if is_synced else ())
         edits = detect_edits_or_none(self._edit_detector, status, status, live.whole_objects, published, now)
         if edits is not None:
-            self._platform_conditions = edit_conditions(edits)
-        self._published_objects.pop(PLATFORM_OWNER, None)
-        if published is not None:
-            self._published_objects[PLATFORM_OWNER] = published.objects
+            self._platform_conditions = describe_edits(edits)
 
     def _observe_tenant(self, tenant: str, now: str, last_observed_at: str) -> None:
         cluster = self._session.cluster

@@ -126,7 +126,7 @@ class PublishedBranch:
         Drops the bytes of the previous prefetch, so the caller limits the memory by the number of tenants. Raises
         OperationRefused or Malformed if a file can't be read.
         """
-        paths_by_tenant = {tenant: self._tenant_paths[tenant] for tenant in tenants}
+        paths_by_tenant = {tenant: self._tenant_paths.get(tenant, {}) for tenant in tenants}
         blobs = {blob for tenant_paths in paths_by_tenant.values() for blob in tenant_paths.values()}
         self._prefetched = self._repository.read_small(sorted(blobs))
         for blob, data in self._prefetched.items():
