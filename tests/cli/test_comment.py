@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.adapters.forge.server import BOT, TOKEN, Answer, GitHubWorld
-from tests.conftest import checked
+from tests.conftest import checked, edit
 from tests.support.brake_limits import GROUPS, brake, remove
 from tests.support.comment_desk import WEBUI, Desk, desk, on_each_forge
 from tests.support.published import git
@@ -372,3 +372,21 @@ def test_a_bug_with_one_keeps_no_other_from_a_verdict(desk: Desk, monkeypatch: p
     result = desk.comment("--all")
     assert (result.code, "#1: Traceback" in result.err, "ZeroDivisionError: ours" in result.err) == (3, True, True)
     assert [desk.status(head) for head in heads] == ["pending", "success"]
+
+
+def test_a_strangers_main_does_not_get_the_token(desk: Desk) -> None:
+    root, remote = desk.place.root, desk.place.remote
+    edit(root, "platform/platform.yaml", "branch: main", "branch: live")
+    desk.place.merge()
+    git(root, "push", "-q", "origin", "main:live")
+    git(remote, "symbolic-ref", "HEAD", "refs/heads/live")
+    edit(
+        root,
+        "platform/platform.yaml",
+        "branch: live",
+        "branch: main\n    forge: Gitea\n    url: https://127.0.0.1:9/evil/x",
+    )
+    desk.place.merge()
+    result = desk.comment("--all")
+    assert "127.0.0.1:9" not in result.out + result.err
+    assert result.code == 0, result.err

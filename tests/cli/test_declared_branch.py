@@ -13,6 +13,7 @@ from tests.support.signing_keys import declare, new_key
 from tests.support.unmerged_branch import AUTHOR, PLATFORM, check_out_branch
 
 from allotment.adapters import forge
+from allotment.adapters.git.commands import GitCommands
 from allotment.problems import OperationRefused
 
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
@@ -179,3 +180,17 @@ def test_a_branch_that_origin_lacks_is_not_published_where_the_checkout_says(pub
     result = published.publish("--signing-key", str(tmp_path / "key"))
     assert (result.code, "so no commit counts as merged" in result.err) == (2, True)
     assert git(tmp_path / "evil.git", "for-each-ref") == ""
+
+
+def test_a_bare_repository_in_the_checkout_is_no_origin(published: Place, allot: Allot, tmp_path: Path) -> None:
+    """A pull request may have its files, and Git takes such a folder for a repository."""
+    nested = published.root / "tenants/solo-ada/more"
+    git(tmp_path, "clone", "-q", "--bare", str(published.remote), str(nested))
+    git(nested, "remote", "set-url", "origin", "ssh://git@127.0.0.1:9/evil")
+    git(nested, "config", "core.sshCommand", f"touch {tmp_path}/owned; false")
+    assert git(nested, "rev-parse", "--is-bare-repository") == "true", "Git finds it"
+    shutil.copytree(published.root / "platform", nested / "platform")
+    result = allot("status", "--repo", nested)
+    assert "127.0.0.1:9" not in result.out + result.err
+    assert not (tmp_path / "owned").exists()
+    assert GitCommands(nested).url_of("origin") == GitCommands(published.root).url_of("origin")

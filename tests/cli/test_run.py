@@ -346,3 +346,28 @@ def test_a_missing_file_of_the_portal_stops_the_start(allot: Allot, tmp_path: Pa
     words = ("--portal", "--source", "x", "--data", tmp_path)
     result = allot("run", *words, "--portal-secret-file", tmp_path / "credential")
     assert (result.code, "does not exist" in result.err) == (2, True)
+
+
+def test_the_default_branch_of_the_source_names_the_branch(place: Place, tmp_path: Path) -> None:
+    """A stranger can push a branch `main` where the branch of declarations has another name."""
+    edit(place.root, "platform/platform.yaml", "branch: main", "branch: live")
+    merged = place.merge()
+    git(place.root, "push", "-q", "origin", "main:live")
+    git(place.remote, "symbolic-ref", "HEAD", "refs/heads/live")
+    edit(place.root, WEBUI, *STOPPED)
+    place.merge()
+    data = tmp_path / "data"
+    first = Running(place.remote.as_uri(), data, 3600)
+    try:
+        assert first.event("published", cluster="eu-1")["source"] == merged
+        assert first.event("started")["branch"] == "live"
+    finally:
+        first.process.kill()
+        first.process.wait()
+    place.remote.rename(tmp_path / "away.git")
+    later = Running(place.remote.as_uri(), data, 3600)
+    try:
+        assert later.event("started")["branch"] == "live", "an earlier start found it"
+    finally:
+        later.process.kill()
+        later.process.wait()

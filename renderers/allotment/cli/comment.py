@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import click
 
-from allotment.cli.comment_options import create_pull_services, forge_options, read_token
+from allotment.cli.comment_options import branch_option, create_pull_services, forge_options, read_token
 from allotment.cli.options import WholeNumber, find_repository, output_option, repository_option
 from allotment.problems import AllotmentError
 
@@ -37,7 +37,7 @@ MAX_WAIT_SECONDS = 600.0  # the longest total wait if the forge limits the rate 
     is_flag=True,
     help="Comment on all open pull requests, and on all merges that are not running yet.",
 )
-@click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch of merged declarations.")
+@branch_option
 @click.option(
     "--source", "url", default="origin", show_default=True, metavar="URL", help="The repository of declarations."
 )
@@ -59,7 +59,7 @@ def command(
     number: int | None,
     head: str | None,
     everything: bool,
-    branch: str,
+    branch: str | None,
     url: str,
     to: str | None,
     status: str | None,
@@ -82,6 +82,7 @@ def command(
     """
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
+    from allotment.services.platform_settings import fetch_declared_branch
     from allotment.services.pull_requests.plan_sandbox import PlanBudget
 
     if (number is None) == (not everything):
@@ -90,6 +91,7 @@ def command(
     token = read_token(forge_token_file)
     source = Remote(Repository(root), url, keep=True)
     budget = PlanBudget(plan_seconds, plan_megabytes)
+    branch = branch or fetch_declared_branch(root, source).name
     services = create_pull_services(root, source, branch, token, forge_api, rendered=to, status=status, budget=budget)
     telling = _ResultPrinter(in_text=style == "text")
     if number is not None:

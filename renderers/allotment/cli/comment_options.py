@@ -55,6 +55,13 @@ def forge_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+branch_option = click.option(
+    "--branch",
+    metavar="NAME",
+    help="The branch of merged declarations. Default: the branch that the default branch of the source names in spec.git.branch.",
+)
+
+
 def read_token(file: Path | None, *, has_option: bool = True) -> Token:
     """Return the forge's token, from a file or the environment.
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-import threading
-import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from allotment.adapters.foreign_programs import open_browser
 from allotment.cli.change_options import ChangeOptions, change_options, run_change
 from allotment.cli.completers import create_resource_completer
 from allotment.cli.edit_commands.arguments import require_resource_name
@@ -157,10 +156,7 @@ def open_instance(
         url = _choose_url(what, addresses, port).url
         click.echo(url)
         if sys.stdout.isatty() and not no_browser:
-            # A browser in a terminal keeps the call busy until it ends.
-            thread = threading.Thread(target=webbrowser.open, args=(url,), daemon=True)
-            thread.start()
-            thread.join(5)
+            open_browser(url).join(5)
 
 
 def _require_ssh(what: str, addresses: InstanceAddresses) -> SshAddress:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-import webbrowser
 from pathlib import Path
 
 import click
 
+from allotment.adapters.foreign_programs import open_browser
 from allotment.cli.completers import complete_clusters
 from allotment.cli.options import (
     WholeNumber,
@@ -87,5 +86,4 @@ def _print_url(url: str) -> None:
 
 def _open_url(url: str) -> None:
     _print_url(url)
-    # A browser in a terminal keeps the call busy until it ends.
-    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+    open_browser(url)

@@ -60,7 +60,7 @@ def command(
     \b
     Examples:
       allot report --cluster eu-1 --to https://git.example.com/acme/gpus --data /data
-      allot report --cluster eu-1 --to https://git.example.com/acme/gpus --data /tmp/eu-1 --once
+      allot report --cluster eu-1 --to https://git.example.com/acme/gpus --data ~/.cache/allot-eu-1 --once
     """
     from allotment.adapters.git.clone import Clone, release_clones
     from allotment.adapters.metrics import create_registry

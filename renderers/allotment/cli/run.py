@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from allotment.cli.comment_options import forge_options
+from allotment.cli.comment_options import branch_option, forge_options
 from allotment.cli.options import FiniteRange
 from allotment.cli.reporter_options import FILE_TYPE, ClusterAccess, cluster_access_options
 from allotment.cli.service import metrics_option
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     " in the Secret of spec.portal.proxySecretName of the platform.",
 )
 @click.option("--source", metavar="URL", required=True, help="The repository of declarations.")
-@click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch of merged declarations.")
+@branch_option
 @click.option(
     "--to",
     metavar="URL",
@@ -136,7 +136,7 @@ def command(
     from allotment.adapters.metrics import create_registry
     from allotment.cli.child_process import wake_on_input
     from allotment.cli.reporter_options import create_leadership
-    from allotment.cli.run_parts import RunOptions, create_parts, find_page_folder
+    from allotment.cli.run_parts import RunOptions, create_parts, find_branch, find_page_folder
     from allotment.cli.service import (
         ServiceContext,
         create_logger,
@@ -165,6 +165,9 @@ def command(
         for part in parts:
             part.wake()
 
+    if options["branch"] is None:
+        branch = find_branch(options["data"], options["source"])
+        options["branch"] = click.get_current_context().params["branch"] = branch  # the child process gets it too
     credential = read_secret(portal_secret_file) if portal_secret_file else b""
     gate = PageGate(is_local=is_loopback(portal_listen), credential=credential) if portal else None
     leader = create_leadership(access, log, wake)

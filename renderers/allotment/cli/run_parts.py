@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from allotment.adapters.folder_source import write_file
 from allotment.adapters.git.clone import Clone
-from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.remote import AccessDenied, Remote, RemoteUnavailable
 from allotment.cli.child_process import ChildProcess
 from allotment.cli.comment_options import TOKEN_VARIABLE, create_pull_services, read_token
 from allotment.cli.options import choose_day
@@ -45,6 +46,7 @@ _CHILD_PARAMETERS = (
     "plan_seconds",
     "plan_megabytes",
 )
+_BRANCH_FILE = "allotment-branch"  # in the folder of the clones
 
 
 class RunOptions(NamedTuple):
@@ -127,6 +129,27 @@ def _create_publish_loop(options: RunOptions, context: ServiceContext) -> Publis
         options.interval,
         is_leader=context.is_leader,
     )
+
+
+def find_branch(data: Path, url: str) -> str:
+    """Return the branch of declarations: that which the default branch of the source names.
+
+    If the source doesn't answer or names none, this is the branch that an earlier start wrote into `data`. Without such a
+    file, it is `main` if the source doesn't answer. Raises OperationRefused if the source names no branch.
+    """
+    from allotment.services.platform_settings import DEFAULT_BRANCH, fetch_declared_branch
+
+    file = data / _BRANCH_FILE
+    try:
+        branch = fetch_declared_branch(data, Remote(Clone.open_or_create(data), url)).name
+    except OperationRefused as error:
+        if file.is_file():
+            return file.read_text(encoding="utf-8")
+        if isinstance(error, (RemoteUnavailable, AccessDenied)):
+            return DEFAULT_BRANCH
+        raise
+    write_file(file, branch.encode())
+    return branch
 
 
 def _find_branch_urls(repository: Repository, options: RunOptions) -> BranchUrls:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import json
+import os
 import time
 from copy import copy
 from email.utils import format_datetime
@@ -148,3 +150,18 @@ def test_a_token_that_no_header_can_contain_is_refused(tmp_path: Path) -> None:
     ):
         ApiServer.from_kubeconfig(write_kubeconfig(tmp_path, server, {"token": f"{TOKEN}\nsecond"}), None)
     assert TOKEN not in str(refused.value)
+
+
+def test_a_plugin_for_credentials_gets_no_token_of_the_forge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALLOT_FORGE_TOKEN", "s3cret")
+    script = f"env > {tmp_path}/seen; cat {tmp_path}/answer"
+    answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "mine"}}
+    (tmp_path / "answer").write_text(json.dumps(answer))
+    plugin = {"apiVersion": answer["apiVersion"], "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}
+    with serving(otherwise=lambda request: request.whole(b"{}")) as server:
+        configuration = kubeconfig_of(server) | {"users": [{"name": "ada", "user": {"exec": plugin}}]}
+        (tmp_path / "with-plugin").write_text(yaml.safe_dump(configuration))
+        ApiServer.from_kubeconfig(tmp_path / "with-plugin", None)
+    seen = (tmp_path / "seen").read_text()
+    assert ("PATH=" in seen, "s3cret" in seen) == (True, False)
+    assert os.environ["ALLOT_FORGE_TOKEN"] == "s3cret"

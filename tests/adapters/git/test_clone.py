@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -182,3 +183,23 @@ def test_what_fails_by_damage_is_tried_once_more(tmp_path: Path, remote: Path) -
         return clone.read_at(commit, "file")
 
     assert clone.run_with_repair(read) == b"content"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    os.chown(folder, 1234, 1234)
+    with pytest.raises(OperationRefused, match="belongs to another user of this machine"):
+        Clone.open_or_create(folder)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_marker_that_is_a_link_is_not_written(tmp_path: Path) -> None:
+    folder, other = tmp_path / "data", tmp_path / "other"
+    folder.mkdir()
+    other.touch()
+    (folder / CLONE_MARKER).symlink_to(other)
+    with pytest.raises(OperationRefused, match="is a symbolic link"):
+        Clone.open_or_create(folder)
+    assert other.read_bytes() == b""

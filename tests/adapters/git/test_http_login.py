@@ -175,3 +175,25 @@ def test_a_remote_with_another_url_for_pushes_keeps_it(url: str, tmp_path: Path)
     git(tmp_path, "remote", "set-url", "--push", "origin", str(tmp_path / "pushed.git"))
     assert Remote(Repository(tmp_path), "origin").push({"refs/heads/new": git(tmp_path, "rev-parse", "HEAD")})
     assert git(tmp_path / "pushed.git", "rev-parse", "new") == git(tmp_path, "rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize("userinfo", ["bot:ab'c", "shorttok'x"])
+def test_a_quote_in_a_password_shows_nothing_of_it(userinfo: str, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    url = "http://127.0.0.1:9/acme/gpus.git"
+    remote = Remote(Repository(tmp_path), url.replace("://", f"://{userinfo}@"))
+    with pytest.raises(OperationRefused) as caught:
+        remote.look("HEAD")
+    assert str(remote) == url
+    assert (userinfo in str(caught.value), "ab'c" in str(caught.value)) == (False, False)
+
+
+def test_a_remote_with_a_slash_in_its_name_has_no_password_in_arguments(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "remote", "add", "team/mirror", url.replace("://", f"://bot:{TOKEN}@"))
+    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
+    with pytest.raises(OperationRefused, match="'team/mirror' denies access"):
+        Remote(Repository(tmp_path), "team/mirror").look("HEAD")
+    assert TOKEN not in (tmp_path / "trace").read_text()

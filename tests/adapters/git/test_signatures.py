@@ -11,7 +11,6 @@ import pytest
 from tests.support.published import git
 from tests.support.signing_keys import new_key
 
-from allotment.adapters.git import repository as module
 from allotment.adapters.git.repository import Repository, SignaturesUnavailable
 from allotment.adapters.git.tags import write_signed_tag
 
@@ -45,15 +44,42 @@ def test_a_person_with_another_signing_program_checks_signatures(
     assert Repository(root).is_signed_by(git(root, "rev-parse", "HEAD"), public)
 
 
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [("kill -9 $$", "ended with status -9"), ("exit 127", "ended with status 127"), ("", "can't be started")],
+)
 def test_a_signature_that_can_not_be_checked_does_not_count_as_missing(
-    root: Path, key: Path, monkeypatch: pytest.MonkeyPatch
+    end: str, words: str, root: Path, key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_SSH_PROGRAM", "gpg.ssh.program=/nonexistent/sign")
+    public, commit = key.with_suffix(".pub").read_text(encoding="utf-8"), git(root, "rev-parse", "HEAD")
+    program = tmp_path / "bin/ssh-keygen"
+    program.parent.mkdir()
+    if end:
+        program.write_text(f'#!/bin/sh\n[ "$1" = -F ] && exit 1\n{end}\n', encoding="utf-8")
+        program.chmod(0o755)
+    with Repository(root) as repository:
+        repository.has_commits()
+        with monkeypatch.context() as patch:
+            patch.setenv("PATH", str(program.parent))
+            with pytest.raises(SignaturesUnavailable, match=f"signatures can't be checked: .*{words}"):
+                repository.is_signed_by(commit, public)
+        assert repository.is_signed_by(commit, public), "a check that failed is repeated"
+
+
+@pytest.mark.parametrize("change", ["message", "second signature", "tree"])
+def test_a_changed_commit_has_no_valid_signature(change: str, root: Path, key: Path) -> None:
     public = key.with_suffix(".pub").read_text(encoding="utf-8")
-    with pytest.raises(
-        SignaturesUnavailable, match=r"signatures can't be checked: fatal: cannot run /nonexistent/sign"
-    ):
-        Repository(root).is_signed_by(git(root, "rev-parse", "HEAD"), public)
+    data = git(root, "cat-file", "commit", "HEAD") + "\n"
+    if change == "message":
+        data = data.replace("First", "Second")
+    elif change == "tree":
+        data = data.replace(git(root, "rev-parse", "HEAD^{tree}"), "4" * 40)
+    else:
+        data = data.replace("\n\nFirst", "\ngpgsig x\n\nFirst")
+    forged = _write_commit(root, data.encode())
+    with Repository(root) as repository:
+        assert repository.is_signed_by(git(root, "rev-parse", "HEAD"), public)
+        assert not repository.is_signed_by(forged, public)
 
 
 def test_a_signature_counts_for_the_tag_of_its_name_alone(root: Path, key: Path) -> None:
@@ -78,14 +104,13 @@ def test_words_of_a_stranger_in_a_signature_do_not_stop_the_check(root: Path, ke
     person = b"Eve <eve@evil.example> 1 +0000"
     header = [b"tree " + tree, b"author " + person, b"committer " + person, b"gpgsig " + b"\n ".join(lines)]
     data = b"\n".join(header) + b"\n\nForged\n"
-    done = subprocess.run(
-        ["git", "-C", str(root), "hash-object", "-t", "commit", "-w", "--stdin"],
-        input=data,
-        capture_output=True,
-        check=True,
-    )
     with Repository(root) as repository:
-        assert not repository.is_signed_by(done.stdout.decode().strip(), public)
+        assert not repository.is_signed_by(_write_commit(root, data), public)
+
+
+def _write_commit(root: Path, data: bytes) -> str:
+    command = ["git", "-C", str(root), "hash-object", "-t", "commit", "-w", "--stdin", "--literally"]
+    return subprocess.run(command, input=data, capture_output=True, check=True).stdout.decode().strip()
 
 
 def _wrap(text: bytes) -> list[bytes]:

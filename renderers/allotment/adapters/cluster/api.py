@@ -18,6 +18,7 @@ import urllib3
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
+from allotment.adapters.foreign_programs import without_forge_token
 from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors
 
 if TYPE_CHECKING:
@@ -86,9 +87,9 @@ class ApiServer:
                 if kubeconfig is None and context is None and Path(TOKEN_FILE).exists():
                     config.load_incluster_config(client_configuration=configuration)
                 else:
-                    config.load_kube_config(
-                        None if kubeconfig is None else str(kubeconfig), context, client_configuration=configuration
-                    )
+                    file = None if kubeconfig is None else str(kubeconfig)
+                    with without_forge_token():
+                        config.load_kube_config(file, context, client_configuration=configuration)
             except (ConfigException, OSError, KeyError, TypeError) as error:
                 where = "the usual kubeconfig" if kubeconfig is None else str(kubeconfig)
                 raise OperationRefused(f"{where} leads to no API server: {error}") from None
@@ -275,7 +276,8 @@ def _strip_tokens(configuration: client.Configuration) -> None:
 
     def strip(changed: client.Configuration) -> None:
         if read_again is not None:
-            read_again(changed)
+            with without_forge_token():
+                read_again(changed)
         for name, value in changed.api_key.items():
             changed.api_key[name] = str(value).strip()
             token = changed.api_key[name].removeprefix("Bearer ").strip()

@@ -67,10 +67,14 @@ class Clone(Repository):
         """Return the clone at a folder, and lock it until the command ends. Creates the clone if there is none.
 
         In one process, all calls for the same folder return the same object. Raises OperationRefused if another process
-        uses the clone, or if the folder holds another repository.
+        uses the clone, or if the folder holds another repository or belongs to another user.
         """
         folder.mkdir(parents=True, exist_ok=True)
         folder = folder.resolve()
+        if folder.stat().st_uid not in (0, os.geteuid()):  # its owner could write settings of Git that name programs
+            raise OperationRefused(
+                f"{folder} belongs to another user of this machine: name a folder of your own with --data"
+            )
         clone = _clones.get(folder)
         if clone is None:
             if not (folder / CLONE_MARKER).exists():
@@ -238,9 +242,13 @@ def _ref_names(folder: Path) -> Iterator[str]:
 def _lock_folder(folder: Path) -> int:
     """Return the descriptor of the locked marker file. Closing it releases the lock.
 
-    Raises OperationRefused if another process holds the lock.
+    Raises OperationRefused if another process holds the lock, or if the file is a symbolic link.
     """
-    file = os.open(folder / CLONE_MARKER, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    if (folder / CLONE_MARKER).is_symlink():
+        raise OperationRefused(
+            f"{folder / CLONE_MARKER} is a symbolic link: delete it, or name another folder with --data"
+        )
+    file = os.open(folder / CLONE_MARKER, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -204,7 +204,7 @@ class GitCommands:
         """Return GitPython's object, created once per process."""
         if self._open_repository is None or self._open_repository[0] != os.getpid():
             try:
-                repo = git.Repo(self._start_folder, search_parent_directories=not self._is_repository)
+                repo = git.Repo(self._find_repository(), search_parent_directories=not self._is_repository)
             except (git.InvalidGitRepositoryError, git.NoSuchPathError):
                 raise OperationRefused(
                     f"{self._start_folder} is not in a Git repository, so there is no commit to read"
@@ -214,6 +214,17 @@ class GitCommands:
             )
             self._open_repository = (os.getpid(), repo)
         return self._open_repository[1]
+
+    def _find_repository(self) -> Path:
+        """Return the nearest folder with `.git`. Without such a folder, the start folder may be a bare repository.
+
+        A pull request may contain the files of a bare repository, but no file `.git`. Its configuration could name programs,
+        and another `origin`.
+        """
+        if self._is_repository:
+            return self._start_folder
+        folder = self._start_folder.resolve()
+        return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
 
     def _sandbox_environment(self, shared: Path) -> dict[str, str]:
         """Return the environment variables of the sandbox; empty without a sandbox."""

@@ -149,9 +149,9 @@ class Remote:
         login: HttpLogin | None = None,
     ) -> None:
         self.repository = repository
-        location = url if "/" in url else repository.git.url_of(url) or ""
+        location = repository.git.url_of(url) or url
         hide_in_errors(*_list_secrets(location))
-        self._name = url
+        self._name, self._userinfo = url, _userinfo(location)
         if login is None and not repository.git.has_push_url(url) and (login := _find_login(location)) is not None:
             url = without_userinfo(location)
         self._environment = login.environment(url) if login else None
@@ -161,7 +161,11 @@ class Remote:
 
     def __str__(self) -> str:
         """Return the name of the remote, or its URL without a user's name and password."""
-        return _redact(self._name)
+        return self._redact(self._name)
+
+    def _redact(self, text: str) -> str:
+        """Return a text without names and passwords in URLs. Git may have rewritten the URL by `url.*.insteadOf`."""
+        return _USERINFO_PATTERN.sub("://", text.replace(self._userinfo, "") if self._userinfo else text)
 
     @property
     def display_url(self) -> str:
@@ -241,9 +245,9 @@ class Remote:
     def _access_error(self, words: str) -> OperationRefused:
         """Return the error of a request that failed with a message of Git."""
         if any(reason in words for reason in (*_FORBIDDEN_TEXTS, *_NOT_FOUND_TEXTS)):
-            return AccessDenied(f"{quote_value(str(self))} denies access: {_redact(words)}")
+            return AccessDenied(f"{quote_value(str(self))} denies access: {self._redact(words)}")
         remedy = "; write the URL to which the server redirects" if _REDIRECT_PATTERN.search(words) else ""
-        return RemoteUnavailable(f"{quote_value(str(self))} doesn't answer: {_redact(words)}{remedy}")
+        return RemoteUnavailable(f"{quote_value(str(self))} doesn't answer: {self._redact(words)}{remedy}")
 
     def fetch_limited(self, limit: Limit, ref: str, commit: str) -> None:
         """Fetch the commit of a stranger, such as the author of a pull request, unless `repository` has it.
@@ -264,7 +268,7 @@ class Remote:
         except ProcessLimitExceeded as error:
             raise FetchTooCostly(f"fetching it: {error}") from None
         if ended.exit_code:
-            words = _redact(" ".join(ended.stderr.split())[-_MAX_OUTPUT:])
+            words = self._redact(" ".join(ended.stderr.split())[-_MAX_OUTPUT:])
             raise self._unsound_error(words) if _is_fsck_error(words) else self._access_error(words)
         if self._keeps_refs:
             self.repository.git.run_text("update_ref", tracking_ref(ref), commit, settings=QUIET_SETTINGS)
@@ -276,7 +280,7 @@ class Remote:
         try:
             self._run_transfer("fetch", *_FETCH_OPTIONS, self.url, *commits, settings=_STRICT_SETTINGS)
         except GitFailed as error:
-            words = _redact(str(error)[-_MAX_OUTPUT:])
+            words = self._redact(str(error)[-_MAX_OUTPUT:])
             if not _is_fsck_error(words):
                 raise
             if not ours:
@@ -308,7 +312,7 @@ class Remote:
             time.sleep(pause)
         if lock is not None:
             raise RemoteLocked(
-                _redact(
+                self._redact(
                     f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: the lock '{escape_unprintable(lock[1], _MAX_PATH)}' is held there, still after"
                     f" {len(_LOCK_PAUSES) + 1} tries. Where no other push runs, a process that was killed left it: have this file"
                     " removed at the server, then try again"
@@ -324,17 +328,12 @@ class Remote:
         elif _REJECTED_TEXT in words:
             refusal = OperationRefused
         raise refusal(
-            f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: {_redact(words[-_MAX_OUTPUT:])}"
+            f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: {self._redact(words[-_MAX_OUTPUT:])}"
         )
 
 
 def _is_fsck_error(words: str) -> bool:
     return any(sign in words for sign in _FSCK_TEXTS)
-
-
-def _redact(text: str) -> str:
-    """Return a text without names and passwords in URLs. Git may have rewritten the URL by `url.*.insteadOf`."""
-    return _USERINFO_PATTERN.sub("://", text)
 
 
 def _userinfo(url: str) -> str:

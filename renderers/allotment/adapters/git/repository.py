@@ -24,11 +24,8 @@ NO_COMMIT_TEXT = "nothing is committed here yet: run `git add --all` and `git co
 MOST_FILES = 1_000_000  # files of a listing
 MAX_LISTINGS = 4  # cached listings: enough for two branches, each before and after a commit
 _SSH_PROGRAM = "gpg.ssh.program=ssh-keygen"
-# Git's first words if it can't check a signature. Git then ends like for a wrong signature. Later words may be those of a
-# stranger: ssh-keygen quotes text of the signature.
-_CHECK_FAILURE = re.compile(
-    "(?:error|fatal): (?:could not create temporary file|failed writing detached signature|cannot (?:run|exec|fork))"
-)
+_SIGNATURE_BEGIN = b"-----BEGIN SSH SIGNATURE-----"
+_REFUSED = 255  # the exit status of ssh-keygen for a signature that is not good
 UNKNOWN_KEY = ""  # stands for a public key that can't be read
 MAX_READ_BYTES = 32 << 20  # bytes of a file
 MAX_PREFETCH_BYTES = 256 << 10  # bytes of a file that is read before its caller asks for it
@@ -310,13 +307,15 @@ class Repository:
         _require_ssh_keygen()
         done = _run_ssh_keygen("-y", "-P", "", "-f", str(key.resolve()))
         if done.returncode:
-            raise OperationRefused(f"{key} is not a private SSH key without a passphrase: {done.stderr.strip()[-200:]}")
+            raise OperationRefused(
+                f"{key} is not a private SSH key without a passphrase: {_decode(done.stderr)[-200:]}"
+            )
         settings = (("gpg", "format", "ssh"), ("user", "signingKey", str(key.resolve())), ("commit", "gpgSign", "true"))
         if keep:
             self.git.configure(settings)
         self.signing = (*(f"{section}.{name}={value}" for section, name, value in settings), _SSH_PROGRAM)
         self._signs_commits = True
-        return done.stdout.strip()
+        return _decode(done.stdout)
 
     def has_signature(self, commit: str) -> bool:
         """Return whether a commit has a signature, valid or not."""
@@ -329,8 +328,8 @@ class Repository:
         Raises SignaturesUnavailable.
         """
         if (commit, key) not in self._signature_checks:
-            signed = bool(key) and self.has_signature(commit)
-            self._signature_checks[commit, key] = signed and self._verify("verify_commit", commit, key)
+            payload, signature = self.trees.signed_text(commit)
+            self._signature_checks[commit, key] = bool(key and signature) and _verify(payload, signature, key)
         return self._signature_checks[commit, key]
 
     def is_tag_signed_by(self, tag: str, name: str, key: str) -> bool:
@@ -343,27 +342,8 @@ class Repository:
             return False
         ((_, data),) = self.objects.read([tag], "tag", MAX_COMMIT_BYTES)
         header = (data or b"").partition(b"\n\n")[0].split(b"\n")
-        return header[2:3] == [f"tag {name}".encode()] and self._verify("verify_tag", tag, key)
-
-    def _verify(self, command: str, object_id: str, key: str) -> bool:
-        with tempfile.NamedTemporaryFile("w", suffix=".signers", encoding="utf-8") as signers:
-            signers.write(f'reporter namespaces="git" {key}\n')
-            signers.flush()
-            settings = [f"gpg.ssh.allowedSignersFile={signers.name}", "gpg.format=ssh", "gpg.minTrustLevel=fully"]
-            # Git chooses the program by the signature. No key of another format is declared, so other programs must fail.
-            settings += [f"gpg.{name}program=false" for name in ("", "openpgp.", "x509.")]
-            settings += [_SSH_PROGRAM]  # a person may sign with another program, which may not be able to verify
-            folder = {"TMPDIR": str(Path(signers.name).parent)}
-            result = self.git.run(command, object_id, settings=settings, environment=folder)
-        if result.exit_code == 0:
-            return True
-        # A signature that can't be checked must not count as missing.
-        _require_ssh_keygen()
-        if _CHECK_FAILURE.match(result.stderr):
-            raise SignaturesUnavailable(
-                f"signatures can't be checked: {escape_unprintable(' '.join(result.stderr.split()), 300)}"
-            )
-        return False
+        payload, begin, rest = (data or b"").partition(_SIGNATURE_BEGIN)
+        return header[2:3] == [f"tag {name}".encode()] and bool(begin) and _verify(payload, begin + rest, key)
 
     def has_commits(self) -> bool:
         """Return whether HEAD points at a commit. A new repository has no commit."""
@@ -417,13 +397,38 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def _run_ssh_keygen(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the program with which Git makes and checks signatures. Raises SignaturesUnavailable if it can't be started."""
+def _verify(payload: bytes, signature: bytes, key: str) -> bool:
+    """Return whether a signature of a text is by the owner of a public SSH key.
+
+    Git's own check ends alike for a wrong signature and for a check that failed, and its words may be those of a stranger.
+    Raises SignaturesUnavailable.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="allot-signature-") as folder:
+            signers, file = Path(folder, "signers"), Path(folder, "signature")
+            signers.write_text(f'signer namespaces="git" {key.strip()}\n', encoding="utf-8")
+            file.write_bytes(signature)
+            words = ("-Y", "verify", "-n", "git", "-I", "signer", "-f", str(signers), "-s", str(file))
+            done = _run_ssh_keygen(*words, data=payload)
+    except OSError as error:
+        raise SignaturesUnavailable(f"signatures can't be checked: {error.strerror}") from None
+    if done.returncode == 0:
+        return True
+    _require_ssh_keygen()  # otherwise, each good signature would count as missing
+    if done.returncode != _REFUSED:
+        raise SignaturesUnavailable(
+            f"signatures can't be checked: ssh-keygen ended with status {done.returncode}: try again"
+        )
+    return False
+
+
+def _run_ssh_keygen(*arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run ssh-keygen with `data` as its input. Raises SignaturesUnavailable if it can't be started."""
     try:
         return subprocess.run(  # noqa: S603  # no argument is from a stranger
             ["ssh-keygen", *arguments],  # noqa: S607
+            input=data,
             capture_output=True,
-            text=True,
             check=False,
         )
     except OSError as error:
@@ -432,12 +437,16 @@ def _run_ssh_keygen(*arguments: str) -> subprocess.CompletedProcess[str]:
         ) from None
 
 
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "replace").strip()
+
+
 @lru_cache(1)
 def _require_ssh_keygen() -> None:
     """Raise SignaturesUnavailable if ssh-keygen always fails, as for a user without a line in /etc/passwd."""
     done = _run_ssh_keygen("-F", "host", "-f", os.devnull)  # searches an empty file: 1 if nothing is found
     if done.returncode not in (0, 1):
         raise SignaturesUnavailable(
-            f"signatures can't be checked: ssh-keygen fails with {escape_unprintable(done.stderr.strip())!r}: give this user a"
+            f"signatures can't be checked: ssh-keygen fails with {escape_unprintable(_decode(done.stderr))!r}: give this user a"
             " line in /etc/passwd"
         )

@@ -19,6 +19,7 @@ REGULAR = ("100644", "100755")
 _MODES = {mode.encode(): mode for mode in (TREE, *REGULAR, LINK, SUBMODULE)}
 MAX_TREE_BYTES = 8 << 20  # bytes of one tree
 MAX_NAME_BYTES = 4096  # bytes of one name, as in git fsck
+_SIGNATURE = re.compile(rb"\ngpgsig ([^\n]*(?:\n [^\n]*)*)")
 MAX_COMMIT_BYTES = 1 << 20  # bytes of one commit
 MAX_DEPTH = 64
 _LARGE_TREE = 1000  # entries from which a tree is cached
@@ -166,6 +167,19 @@ class TreeReader:
         if not _TREE_LINE.fullmatch(lines[0]) or len(lines[0]) != len(b"tree ") + len(commit):
             raise OperationRefused(f"commit {commit} names no tree: whoever wrote it damaged it")
         return lines
+
+    def signed_text(self, commit: str) -> tuple[bytes, bytes]:
+        """Return the text of a commit without its signature, and the signature; empty if it has none, or several.
+
+        Raises OperationRefused.
+        """
+        header, blank, message = self._read_commit(commit).partition(b"\n\n")
+        begins = list(_SIGNATURE.finditer(header))
+        if len(begins) != 1:
+            return b"", b""
+        begin, end = begins[0].span()
+        signature = begins[0][1].replace(b"\n ", b"\n") + b"\n"
+        return header[:begin] + header[end:] + blank + message, signature
 
     def message(self, commit: str) -> bytes:
         """Return a commit's message. Raises OperationRefused."""
