@@ -71,7 +71,7 @@ def test_what_somebody_edited_comes_before_the_stocks() -> None:
         "",
         "| What | Kind | Why | Since |",
         "| --- | --- | --- | --- |",
-        "| solo-ada | tenant | NetworkPolicy open|x isn't published (undo: kubectl -n t-solo-ada delete networkpolicy open|x)"
+        "| solo-ada | tenant | NetworkPolicy open|x isn't published (undo: kubectl -n t-solo-ada delete networkpolicy 'open|x')"
         f" | {SINCE} |",
         "| solo-ada/webui | instance | Deployment webui was edited by hand: spec.x isn't published"
         f" (undo: kubectl -n t-solo-ada edit deployment webui) | {SINCE[:-1]}+00:00 |",
