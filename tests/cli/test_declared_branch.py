@@ -194,3 +194,39 @@ def test_a_bare_repository_in_the_checkout_is_no_origin(published: Place, allot:
     assert "127.0.0.1:9" not in result.out + result.err
     assert not (tmp_path / "owned").exists()
     assert GitCommands(nested).url_of("origin") == GitCommands(published.root).url_of("origin")
+
+
+@pytest.mark.parametrize("has_git", [True, False])
+def test_an_unpacked_archive_is_no_repository(
+    has_git: bool, sample: Path, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files of a bare repository in it name a program, which Git would run to fetch a missing object."""
+    git(tmp_path, "init", "-q", "--bare", "stranger.git")
+    shutil.copytree(tmp_path / "stranger.git", sample, dirs_exist_ok=True)
+    (sample / "HEAD").write_text("1" * 40)
+    settings = {
+        "core.sshCommand": f"touch {tmp_path}/owned; false",
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": "ssh://git@127.0.0.1:9/evil",
+    }
+    for name, value in settings.items():
+        git(tmp_path, "config", "-f", str(sample / "config"), name, value)
+    if has_git:
+        (sample / ".git").mkdir()
+    for command in ("validate", "status"):
+        result = allot(command, "--repo", sample)
+        assert "127.0.0.1:9" not in result.out + result.err
+    assert not (tmp_path / "owned").exists()
+    with pytest.raises(OperationRefused, match="is not in a Git repository"):
+        GitCommands(sample / "tenants").url_of("origin")
+
+
+def test_a_clone_of_the_program_below_another_repository_is_itself(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "remote", "add", "origin", "https://dotfiles.example/me")
+    git(tmp_path, "init", "-q", "--bare", "cache/clone.git")
+    git(tmp_path / "cache/clone.git", "remote", "add", "origin", "https://git.example/acme/gpus")
+    assert GitCommands(tmp_path / "cache/clone.git").url_of("origin") == "https://git.example/acme/gpus"
+    assert GitCommands(tmp_path / "cache").url_of("origin") == "https://dotfiles.example/me"

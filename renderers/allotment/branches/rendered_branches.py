@@ -272,12 +272,16 @@ def last_released_deletion(
     """Search `commit` and its ancestors for the newest publish that an approval let past the brake."""
     searched = repository.list_ancestors(commit, MOST_FORGED)
     for older in searched:
-        with contextlib.suppress(OperationRefused):
+        try:
             if (
                 BRAKE_APPROVED_LINE in _message_lines(repository, older)
                 and last_publish(repository, [older], cluster, key) == older
             ):
                 return ReleasedDeletion(older, is_complete=True)
+        except SignaturesUnavailable:
+            raise
+        except OperationRefused:
+            continue
     return ReleasedDeletion(None, len(searched) < MOST_FORGED)
 
 

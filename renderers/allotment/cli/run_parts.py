@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from functools import lru_cache, partial
 from pathlib import Path
@@ -11,7 +12,7 @@ import click
 
 from allotment.adapters.folder_source import write_file
 from allotment.adapters.git.clone import Clone
-from allotment.adapters.git.remote import AccessDenied, Remote, RemoteUnavailable
+from allotment.adapters.git.remote import Remote
 from allotment.cli.child_process import ChildProcess
 from allotment.cli.comment_options import TOKEN_VARIABLE, create_pull_services, read_token
 from allotment.cli.options import choose_day
@@ -134,21 +135,20 @@ def _create_publish_loop(options: RunOptions, context: ServiceContext) -> Publis
 def find_branch(data: Path, url: str) -> str:
     """Return the branch of declarations: that which the default branch of the source names.
 
-    If the source doesn't answer or names none, this is the branch that an earlier start wrote into `data`. Without such a
-    file, it is `main` if the source doesn't answer. Raises OperationRefused if the source names no branch.
+    If the source doesn't answer or names none, this is the branch that an earlier start with this source wrote into `data`.
+    Raises OperationRefused if there is no such file.
     """
-    from allotment.services.platform_settings import DEFAULT_BRANCH, fetch_declared_branch
+    from allotment.services.platform_settings import fetch_declared_branch
 
-    file = data / _BRANCH_FILE
+    file, source = data / _BRANCH_FILE, hashlib.sha256(url.encode()).hexdigest()
     try:
         branch = fetch_declared_branch(data, Remote(Clone.open_or_create(data), url)).name
-    except OperationRefused as error:
-        if file.is_file():
-            return file.read_text(encoding="utf-8")
-        if isinstance(error, (RemoteUnavailable, AccessDenied)):
-            return DEFAULT_BRANCH
+    except OperationRefused:
+        lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+        if lines[:1] == [source]:
+            return lines[1]
         raise
-    write_file(file, branch.encode())
+    write_file(file, f"{source}\n{branch}\n".encode())
     return branch
 
 

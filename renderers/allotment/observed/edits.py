@@ -58,7 +58,7 @@ class ManualEdit(NamedTuple):
 
     @property
     def _printable_name(self) -> str:
-        return escape_unprintable(self.name, 127)
+        return escape_unprintable(self.name, 320)
 
     @property
     def _qualified_name(self) -> str:
@@ -84,8 +84,9 @@ class ManualEdit(NamedTuple):
         """
         namespace, _, name = self._qualified_name.rpartition("/")
         place = f"-n {namespace} " if namespace else ""
-        # The name of a RoleBinding may have spaces and characters of a shell.
-        command = f"kubectl {place}{'delete' if self.is_foreign else 'edit'} {self.kind.lower()} {shlex.quote(name)}"
+        # The name of a RoleBinding may have spaces and characters of a shell, or look like an option.
+        argument = f"{'-- ' if name.startswith('-') else ''}{shlex.quote(name)}"
+        command = f"kubectl {place}{'delete' if self.is_foreign else 'edit'} {self.kind.lower()} {argument}"
         is_volume = self.is_foreign and self.kind == "PersistentVolumeClaim"
         return f"copy its data, then {command}" if is_volume else command
 

@@ -197,3 +197,12 @@ def test_a_remote_with_a_slash_in_its_name_has_no_password_in_arguments(
     with pytest.raises(OperationRefused, match="'team/mirror' denies access"):
         Remote(Repository(tmp_path), "team/mirror").look("HEAD")
     assert TOKEN not in (tmp_path / "trace").read_text()
+
+
+def test_the_first_of_several_urls_counts_and_git_handles_them(url: str, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "remote", "add", "origin", "https://good.example/acme/gpus")
+    git(tmp_path, "remote", "set-url", "--add", "origin", url.replace("://", f"://bot:{TOKEN}@"))
+    repository = Repository(tmp_path)
+    assert repository.git.url_of("origin") == "https://good.example/acme/gpus"
+    assert Remote(repository, "origin").url == "origin"

@@ -46,7 +46,12 @@ def test_a_person_with_another_signing_program_checks_signatures(
 
 @pytest.mark.parametrize(
     ("end", "words"),
-    [("kill -9 $$", "ended with status -9"), ("exit 127", "ended with status 127"), ("", "can't be started")],
+    [
+        ("kill -9 $$", "ended with status -9"),
+        ("exit 127", "ended with status 127"),
+        ("echo 'No user exists' >&2; exit 255", "ended with status 255 with 'No user exists'"),
+        ("", "can't be started"),
+    ],
 )
 def test_a_signature_that_can_not_be_checked_does_not_count_as_missing(
     end: str, words: str, root: Path, key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -115,3 +120,31 @@ def _write_commit(root: Path, data: bytes) -> str:
 
 def _wrap(text: bytes) -> list[bytes]:
     return [text[at : at + 70] for at in range(0, len(text), 70)]
+
+
+@pytest.mark.parametrize("place", ["after the tree", "between the parents"])
+def test_a_signature_at_another_place_of_the_header_does_not_count(place: str, root: Path, key: Path) -> None:
+    """Git reads no parents after another field, so the commit would lose them."""
+    git(root, "commit", "-q", "-S", "--allow-empty", "-m", "Second")
+    public = key.with_suffix(".pub").read_text(encoding="utf-8")
+    data = git(root, "cat-file", "commit", "HEAD") + "\n"
+    header, _, message = data.partition("\n\n")
+    at = header.index("\ngpgsig ")
+    field, rest = header[at:], header[:at]
+    line = "\nparent " if place == "after the tree" else "\nauthor "
+    moved = rest.replace(line, f"{field}{line}", 1)
+    with Repository(root) as repository:
+        assert repository.is_signed_by(git(root, "rev-parse", "HEAD"), public)
+        assert not repository.is_signed_by(_write_commit(root, f"{moved}\n\n{message}".encode()), public)
+
+
+def test_a_commit_of_a_repository_with_sha256_is_signed(tmp_path: Path, key: Path) -> None:
+    folder = tmp_path / "sha256"
+    git(tmp_path, "init", "-q", "--object-format=sha256", str(folder))
+    settings = (("user.name", "Ada"), ("user.email", "ada@x"), ("gpg.format", "ssh"), ("user.signingKey", str(key)))
+    for name, value in settings:
+        git(folder, "config", name, value)
+    git(folder, "commit", "-q", "-S", "--allow-empty", "-m", "First")
+    with Repository(folder) as repository:
+        public = key.with_suffix(".pub").read_text(encoding="utf-8")
+        assert repository.is_signed_by(git(folder, "rev-parse", "HEAD"), public)

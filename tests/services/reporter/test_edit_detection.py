@@ -410,14 +410,17 @@ def test_an_edit_of_the_platform_that_is_merged_is_no_edit(platform_bed: Edited)
     assert read_platform_conditions(platform_bed) == ()
 
 
-def test_the_command_that_deletes_a_foreign_object_quotes_its_name(platform_bed: Edited) -> None:
+@pytest.mark.parametrize(("name", "argument"), [("x; curl evil", "'x; curl evil'"), ("--all", "-- --all")])
+def test_the_command_that_deletes_a_foreign_object_quotes_its_name(
+    name: str, argument: str, platform_bed: Edited
+) -> None:
     binding = {
         "kind": "RoleBinding",
-        "metadata": {"name": "x; curl evil", "namespace": SPACE, "creationTimestamp": live.AT.format(1)},
+        "metadata": {"name": name, "namespace": SPACE, "creationTimestamp": live.AT.format(1)},
     }
     for seconds in (1, 30):
         platform_bed.run(DEPLOYMENT, POLICY, NAMESPACE, binding, seconds=seconds)
-    assert "delete rolebinding 'x; curl evil')" in platform_bed.conditions()["OnlyPublished"].message
+    assert f"delete rolebinding {argument})" in platform_bed.conditions()["OnlyPublished"].message
 
 
 def test_the_notifications_of_argo_cd_are_no_edit(platform_bed: Edited) -> None:

@@ -71,7 +71,9 @@ class Clone(Repository):
         """
         folder.mkdir(parents=True, exist_ok=True)
         folder = folder.resolve()
-        if folder.stat().st_uid not in (0, os.geteuid()):  # its owner could write settings of Git that name programs
+        # Their owner could write settings of Git that name programs.
+        owned = [path for path in (folder, folder / "config", folder / CLONE_MARKER) if os.path.lexists(path)]
+        if any(path.lstat().st_uid not in (0, os.geteuid()) for path in owned):
             raise OperationRefused(
                 f"{folder} belongs to another user of this machine: name a folder of your own with --data"
             )

@@ -189,12 +189,13 @@ class GitCommands:
         return [git_remote.name for git_remote in self._repo().remotes]
 
     def url_of(self, remote: str) -> str | None:
-        """Return the URL of a named remote; None if there is none."""
-        return next((git_remote.url for git_remote in self._repo().remotes if git_remote.name == remote), None)
+        """Return the URL of a named remote, the first of several; None if there is none."""
+        return next((next(each.urls, None) for each in self._repo().remotes if each.name == remote), None)
 
-    def has_push_url(self, remote: str) -> bool:
-        """Return whether a named remote has another URL for pushes."""
-        return any(each.name == remote and each.config_reader.has_option("pushurl") for each in self._repo().remotes)
+    def has_several_urls(self, remote: str) -> bool:
+        """Return whether a named remote has more than one URL, or another URL for pushes."""
+        remotes = [each for each in self._repo().remotes if each.name == remote]
+        return any(len(list(each.urls)) > 1 or each.config_reader.has_option("pushurl") for each in remotes)
 
     def _bind_command(self, command: str, settings: Iterable[str]) -> Any:
         options = list(settings)
@@ -204,7 +205,11 @@ class GitCommands:
         """Return GitPython's object, created once per process."""
         if self._open_repository is None or self._open_repository[0] != os.getpid():
             try:
-                repo = git.Repo(self._find_repository(), search_parent_directories=not self._is_repository)
+                root = self._find_repository()
+                repo = git.Repo(root, search_parent_directories=False)
+                # GitPython may take a folder with an empty `.git` for a bare repository.
+                if (root / ".git").exists() and Path(repo.git_dir).resolve() == root.resolve():
+                    raise git.InvalidGitRepositoryError(root)
             except (git.InvalidGitRepositoryError, git.NoSuchPathError):
                 raise OperationRefused(
                     f"{self._start_folder} is not in a Git repository, so there is no commit to read"
@@ -216,15 +221,22 @@ class GitCommands:
         return self._open_repository[1]
 
     def _find_repository(self) -> Path:
-        """Return the nearest folder with `.git`. Without such a folder, the start folder may be a bare repository.
+        """Return the nearest folder with `.git`, or the start folder if it is a bare repository without declarations.
 
-        A pull request may contain the files of a bare repository, but no file `.git`. Its configuration could name programs,
-        and another `origin`.
+        A pull request may contain the files of a bare repository, but no `.git`. Their configuration could name programs, and
+        another `origin`. So a folder with declarations, or above them, is no bare repository. The program's own clones hold
+        no declarations. Raises git.InvalidGitRepositoryError.
         """
-        if self._is_repository:
-            return self._start_folder
-        folder = self._start_folder.resolve()
-        return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+        folder = self._start_folder if self._is_repository else self._start_folder.resolve()
+        is_bare = all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
+        if self._is_repository or (
+            is_bare and not any(os.path.lexists(folder / name) for name in (".git", "platform"))
+        ):
+            return folder
+        root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+        if root is None:
+            raise git.InvalidGitRepositoryError(folder)
+        return root
 
     def _sandbox_environment(self, shared: Path) -> dict[str, str]:
         """Return the environment variables of the sandbox; empty without a sandbox."""

@@ -135,7 +135,7 @@ class Remote:
     `keep`, tracking refs point at them, so that they stay and the next fetch transfers only new objects. `transfer` is
     the time limit of a fetch or push, and `look` is the time limit of a request that only lists refs. With `login`, Git
     logs in at the URL with a token. A password in the URL is such a login, which follows no redirect: other users can see the
-    arguments of Git.
+    arguments of Git. If a named remote has several URLs, Git itself handles their passwords.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Remote:
         location = repository.git.url_of(url) or url
         hide_in_errors(*_list_secrets(location))
         self._name, self._userinfo = url, _userinfo(location)
-        if login is None and not repository.git.has_push_url(url) and (login := _find_login(location)) is not None:
+        if login is None and not repository.git.has_several_urls(url) and (login := _find_login(location)) is not None:
             url = without_userinfo(location)
         self._environment = login.environment(url) if login else None
         self._transfer_patience, self._look_patience = transfer, look

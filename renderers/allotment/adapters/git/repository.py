@@ -10,11 +10,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
-from allotment.adapters.git.commands import GitCommands, GitFailed
+from allotment.adapters.git.commands import ENVIRONMENT, GitCommands, GitFailed
 from allotment.adapters.git.object_reader import OBJECT_ID, LimitExceeded, ObjectReader
 from allotment.adapters.git.tree_comparison import TreeComparison
 from allotment.adapters.git.trees import MAX_COMMIT_BYTES, MAX_DEPTH, REGULAR, TREE, TreeReader, check_limits
@@ -25,7 +24,8 @@ MOST_FILES = 1_000_000  # files of a listing
 MAX_LISTINGS = 4  # cached listings: enough for two branches, each before and after a commit
 _SSH_PROGRAM = "gpg.ssh.program=ssh-keygen"
 _SIGNATURE_BEGIN = b"-----BEGIN SSH SIGNATURE-----"
-_REFUSED = 255  # the exit status of ssh-keygen for a signature that is not good
+# The exit status and the text of ssh-keygen for a signature that is not good. After other errors, it ends with 255 too.
+_REFUSED, _REFUSED_TEXT = 255, b"Could not verify signature"
 UNKNOWN_KEY = ""  # stands for a public key that can't be read
 MAX_READ_BYTES = 32 << 20  # bytes of a file
 MAX_PREFETCH_BYTES = 256 << 10  # bytes of a file that is read before its caller asks for it
@@ -414,12 +414,13 @@ def _verify(payload: bytes, signature: bytes, key: str) -> bool:
         raise SignaturesUnavailable(f"signatures can't be checked: {error.strerror}") from None
     if done.returncode == 0:
         return True
-    _require_ssh_keygen()  # otherwise, each good signature would count as missing
-    if done.returncode != _REFUSED:
-        raise SignaturesUnavailable(
-            f"signatures can't be checked: ssh-keygen ended with status {done.returncode}: try again"
-        )
-    return False
+    if done.returncode == _REFUSED and _REFUSED_TEXT in done.stdout:
+        return False
+    _require_ssh_keygen()
+    reason = f" with {escape_unprintable(_decode(done.stderr), 200)!r}" if done.stderr else ""
+    raise SignaturesUnavailable(
+        f"signatures can't be checked: ssh-keygen ended with status {done.returncode}{reason}: try again"
+    )
 
 
 def _run_ssh_keygen(*arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -428,6 +429,7 @@ def _run_ssh_keygen(*arguments: str, data: bytes = b"") -> subprocess.CompletedP
         return subprocess.run(  # noqa: S603  # no argument is from a stranger
             ["ssh-keygen", *arguments],  # noqa: S607
             input=data,
+            env={**os.environ, **ENVIRONMENT},
             capture_output=True,
             check=False,
         )
@@ -441,7 +443,6 @@ def _decode(data: bytes) -> str:
     return data.decode("utf-8", "replace").strip()
 
 
-@lru_cache(1)
 def _require_ssh_keygen() -> None:
     """Raise SignaturesUnavailable if ssh-keygen always fails, as for a user without a line in /etc/passwd."""
     done = _run_ssh_keygen("-F", "host", "-f", os.devnull)  # searches an empty file: 1 if nothing is found

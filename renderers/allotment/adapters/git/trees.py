@@ -19,7 +19,9 @@ REGULAR = ("100644", "100755")
 _MODES = {mode.encode(): mode for mode in (TREE, *REGULAR, LINK, SUBMODULE)}
 MAX_TREE_BYTES = 8 << 20  # bytes of one tree
 MAX_NAME_BYTES = 4096  # bytes of one name, as in git fsck
-_SIGNATURE = re.compile(rb"\ngpgsig ([^\n]*(?:\n [^\n]*)*)")
+# The field with the signature of a commit, by the length of the commit's id (SHA-1 or SHA-256).
+_SIGNATURE_FIELDS = {40: b"gpgsig", 64: b"gpgsig-sha256"}
+_SIGNATURE = re.compile(rb"\n(gpgsig(?:-sha256)?) ([^\n]*(?:\n [^\n]*)*)")
 MAX_COMMIT_BYTES = 1 << 20  # bytes of one commit
 MAX_DEPTH = 64
 _LARGE_TREE = 1000  # entries from which a tree is cached
@@ -169,17 +171,17 @@ class TreeReader:
         return lines
 
     def signed_text(self, commit: str) -> tuple[bytes, bytes]:
-        """Return the text of a commit without its signature, and the signature; empty if it has none, or several.
+        """Return the text of a commit without its signature, and the signature; both empty without a valid field.
 
-        Raises OperationRefused.
+        The field must be the only one and the last of the header, as Git writes it: its place is not part of the signed text,
+        and Git reads no parents after another field. Raises OperationRefused.
         """
         header, blank, message = self._read_commit(commit).partition(b"\n\n")
         begins = list(_SIGNATURE.finditer(header))
-        if len(begins) != 1:
+        if len(begins) != 1 or begins[0].end() != len(header) or begins[0][1] != _SIGNATURE_FIELDS.get(len(commit)):
             return b"", b""
-        begin, end = begins[0].span()
-        signature = begins[0][1].replace(b"\n ", b"\n") + b"\n"
-        return header[:begin] + header[end:] + blank + message, signature
+        signature = begins[0][2].replace(b"\n ", b"\n") + b"\n"
+        return header[: begins[0].start()] + blank + message, signature
 
     def message(self, commit: str) -> bytes:
         """Return a commit's message. Raises OperationRefused."""

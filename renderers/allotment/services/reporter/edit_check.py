@@ -62,6 +62,10 @@ def fetch_published_commit(root: Path, cluster: str) -> PublishedCommit:
         return PublishedCommit(skip_reason=words)
     try:
         declared = clone.fetch_declared_commit()
+        if declared.missing_branch:
+            return PublishedCommit(
+                skip_reason=f"{ORIGIN} has no branch {declared.missing_branch}, so nothing counts as merged"
+            )
         remote = clone.remote(clone.resolve_urls(declared).rendered)
         key = read_publisher_key(clone.find_settings_commit(declared))
         commit = read_rendered_branches(clone.repository, remote, [cluster], key).branches[cluster].published_commit
