@@ -158,6 +158,7 @@ def command(
     access = ClusterAccess(**{name: options.pop(name) for name in ClusterAccess._fields})
     parse_addresses(listen, metrics_listen, {"--portal-listen": portal_listen} if portal else {})
     secret = read_secret(webhook_secret_file) if webhook_secret_file else b""
+    credential = read_secret(portal_secret_file) if portal_secret_file else b""
     registry, log = create_registry(), create_logger()
     parts: list[RunPart] = []
 
@@ -168,7 +169,6 @@ def command(
     if options["branch"] is None:
         branch = find_branch(options["data"], options["source"])
         options["branch"] = click.get_current_context().params["branch"] = branch  # the child process gets it too
-    credential = read_secret(portal_secret_file) if portal_secret_file else b""
     gate = PageGate(is_local=is_loopback(portal_listen), credential=credential) if portal else None
     leader = create_leadership(access, log, wake)
     context = ServiceContext(registry, log, leader.is_leader if leader else lambda: True, wake)
