@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +27,7 @@ IMAGE = f"registry.example/neighbour@sha256:{'c' * 64}"
 PORT = 7860
 REFUSED = "No route to host"  # the answer to what policies refuse, and to nothing else here
 NODE_LOCAL_DNS = "169.254.20.10"  # as the cluster declares it
+OTHER_PORT = 8181  # Envoy Gateway, which runs on the node for other tests, listens at 8080
 OPEN = ["its own pod", "DNS", "the DNS cache of its node", "the internet"]
 CLOSED = [
     "another tenant's pod",
@@ -77,7 +80,7 @@ def neighbours(real_node: Node, sample_tree: Path) -> Iterator[Neighbours]:
             "another tenant's pod": Place(addresses["kite"], PORT),
             "a pod of the gateway's": Place(addresses["gateway"], PORT),
             "the DNS cache of its node": Place(NODE_LOCAL_DNS, 53),
-            "another port of the DNS cache": Place(NODE_LOCAL_DNS, 8080),
+            "another port of the DNS cache": Place(NODE_LOCAL_DNS, OTHER_PORT),
             "the metadata address": Place(internet.METADATA, internet.HTTP),
             "the API server": Place(ADVERTISED, int(real_node.cluster.server.rpartition(":")[2])),
             "the API server's Service": Place(cluster_.SERVICE_ADDRESS, 443),
@@ -99,14 +102,15 @@ def node_local_dns(real_node: Node) -> Iterator[None]:
             world.inside([sys.executable, "-m", "http.server", "--bind", NODE_LOCAL_DNS, str(port)]),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
-        for port in (53, 8080)
+        for port in (53, OTHER_PORT)
     ]
     try:
         yield
     finally:
-        for listener in listeners:
-            listener.kill()
+        for listener in listeners:  # each is nsenter and, in the same session, the server that it started
+            os.killpg(listener.pid, signal.SIGKILL)
             listener.wait()
         world.run(["ip", "addr", "del", address, "dev", "lo"])
 
