@@ -190,12 +190,18 @@ class GitCommands:
 
     def url_of(self, remote: str) -> str | None:
         """Return the URL of a named remote, the first of several; None if there is none."""
-        return next((next(each.urls, None) for each in self._repo().remotes if each.name == remote), None)
+        return next(iter(self._list_urls(remote)), None)
 
     def has_several_urls(self, remote: str) -> bool:
         """Return whether a named remote has more than one URL, or another URL for pushes."""
         remotes = [each for each in self._repo().remotes if each.name == remote]
-        return any(len(list(each.urls)) > 1 or each.config_reader.has_option("pushurl") for each in remotes)
+        return len(self._list_urls(remote)) > 1 or any(each.config_reader.has_option("pushurl") for each in remotes)
+
+    def _list_urls(self, remote: str) -> list[str]:
+        """Return the configured URLs of a named remote, without the rewriting of `url.*.insteadOf`."""
+        remotes = [each for each in self._repo().remotes if each.name == remote]
+        values = [each.config_reader.config.get_values(f'remote "{remote}"', "url", "") for each in remotes]
+        return [str(url) for urls in values for url in urls if url]
 
     def _bind_command(self, command: str, settings: Iterable[str]) -> Any:
         options = list(settings)
