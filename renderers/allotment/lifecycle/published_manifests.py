@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from allotment.capacity.units import UnitClaim
@@ -49,23 +50,28 @@ def read_identities(data: bytes) -> frozenset[tuple[str, str]]:
     Searches the text for the lines of the kind and the name instead of parsing the text, because there are many files,
     and a search is about ten times as fast as `load`.
     """
-    try:
-        return frozenset((_read_value(_KIND_LINE, text), _read_value(_NAME_LINE, text)) for text in split(data))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise Malformed(str(error)) from None
+    return _read_identities(data, _read_name)
 
 
 def read_scoped_identities(data: bytes) -> frozenset[tuple[str, str]]:
     """Return the kind and the name from `names.scoped_name` of each object of a file. Raises Malformed like `read_identities`."""
+    return _read_identities(data, _read_scoped_name)
+
+
+def _read_identities(data: bytes, read_name: Callable[[str], str]) -> frozenset[tuple[str, str]]:
     try:
-        return frozenset((_read_value(_KIND_LINE, text), _read_scoped_name(text)) for text in split(data))
+        return frozenset((_read_value(_KIND_LINE, text), read_name(text)) for text in split(data))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise Malformed(str(error)) from None
 
 
+def _read_name(text: str) -> str:
+    return _read_value(_NAME_LINE, text)
+
+
 def _read_scoped_name(text: str) -> str:
     namespace = _read_value(_NAMESPACE_LINE, text) if _NAMESPACE_LINE.search(text) else ""
-    return names.scoped_name(namespace, _read_value(_NAME_LINE, text))
+    return names.scoped_name(namespace, _read_name(text))
 
 
 def stopped_deployments(data: bytes) -> frozenset[str]:

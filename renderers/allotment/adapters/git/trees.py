@@ -173,8 +173,8 @@ class TreeReader:
     def signed_text(self, commit: str) -> tuple[bytes, bytes]:
         """Return the text of a commit without its signature, and the signature; both empty without a valid field.
 
-        The field must be the only one and the last of the header, as Git writes it: its place is not part of the signed text,
-        and Git reads no parents after another field. Raises OperationRefused.
+        The field must end the header, and no second signature may stand in it. The place of the field is not part of the
+        signed text, and Git reads no parents after another field. Raises OperationRefused.
         """
         header, blank, message = self._read_commit(commit).partition(b"\n\n")
         begins = list(_SIGNATURE.finditer(header))
