@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
 
-from allotment.manifests import names
-from allotment.observed.decoding import APPLICATIONS, CLUSTER_KINDS
 from tests.conftest import PROJECT
 from tests.controlplane import programs
 from tests.controlplane.client import Client, Object
@@ -63,36 +60,6 @@ def test_only_a_digest_of_ones_own_makes_an_image_that_can_be_pulled(folder: Pat
     assert image() == f"registry.acme.example/allotment@sha256:{64 * '0'}"
 
 
-def test_a_reporter_may_see_what_it_watches_and_write_nothing() -> None:
-    rules = next(manifest["rules"] for manifest in built(ADD_ONS / "allot-run") if manifest["kind"] == "ClusterRole")
-    may = {f"{group}/{kind}" for rule in rules for group in rule["apiGroups"] for kind in rule["resources"]}
-    assert {verb for rule in rules for verb in rule["verbs"]} == {"list", "watch"}
-    watched = [
-        watched_kind.path.removeprefix("/apis/").removeprefix("/api/").split("/")
-        for watched_kind in (*CLUSTER_KINDS, APPLICATIONS)
-    ]
-    assert may == {f"{'' if parts[0] == 'v1' else parts[0]}/{parts[-1]}" for parts in watched}
-
-
-@pytest.mark.parametrize(
-    ("folder", "name"),
-    [("run", "run"), ("report", "report"), ("comment", "run"), ("portal", "run"), ("ssh", "ssh_gateway")],
-)
-def test_what_a_program_is_told_is_what_it_takes(folder: str, name: str) -> None:
-    objects = {manifest["kind"]: manifest for manifest in built(ADD_ONS / f"allot-{folder}")}
-    (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
-    options = [word for word in container["args"] if word.startswith("--")]
-    command = import_module(f"allotment.cli.{name}").command
-    assert container["args"][0] == name.replace("_", "-")
-    known = {option for parameter in command.params for option in parameter.opts}
-    assert set(options) <= known
-    variables = [variable for variable in objects["ConfigMap"]["data"] if variable.startswith("ALLOT_")]
-    assert variables
-    assert {variable.removeprefix("ALLOT_").lower() for variable in variables} <= {
-        command_parameter.name for command_parameter in command.params
-    }
-
-
 @pytest.mark.parametrize("folder", ["run", "report"])
 def test_replicas_may_use_the_lease_that_they_are_told(folder: str) -> None:
     """Kustomize gives the generated ConfigMap another name, and puts this name also into rules that have the old name."""
@@ -103,8 +70,3 @@ def test_replicas_may_use_the_lease_that_they_are_told(folder: str) -> None:
     rules = [rule for manifest in objects if manifest["kind"] == "Role" for rule in manifest["rules"]]
     named = [rule for rule in rules if rule["resources"] == ["leases"] and "update" in rule["verbs"]]
     assert [rule["resourceNames"] for rule in named] == [[lease]]
-
-
-def test_the_ssh_gateway_may_read_the_config_map_that_is_rendered() -> None:
-    rules = [rule for manifest in built(ADD_ONS / "allot-ssh") for rule in manifest.get("rules", ())]
-    assert [rule["resourceNames"] for rule in rules if rule["resources"] == ["configmaps"]] == [[names.SSH_GATEWAY]]
