@@ -84,6 +84,52 @@ def test_a_trial_of_it_gets_no_signature_that_counts_elsewhere(published: Place,
     assert b"gpgsig" not in git(tmp_path / "trial.git", "cat-file", "commit", "rendered/eu-1").encode()
 
 
+@pytest.mark.parametrize("command", ["status", "catalog", "bill", "wait", "recover", "instance list", "history"])
+@pytest.mark.parametrize("fault", ["no origin", "no branch"])
+def test_a_checkout_names_no_repository_where_nothing_counts_as_merged(
+    fault: str, command: str, published: Place, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if fault == "no branch":
+        edit(published.root, PLATFORM, "branch: main", "branch: release")
+        published.merge()
+    evil = tmp_path / "evil.git"
+    git(tmp_path, "clone", "-q", "--bare", str(published.remote), str(evil))
+    git(published.root, "config", f"url.{evil}.insteadOf", "https://evil.example/gpus")
+    git(published.root, "checkout", "-q", "-b", "mine")
+    (line,) = [text for text in (published.root / PLATFORM).read_text().splitlines() if "branch: " in text]
+    hosts = f"{line}\n    rendered: https://evil.example/gpus\n    status: https://evil.example/gpus"
+    edit(published.root, PLATFORM, line, hosts)
+    git(published.root, *AUTHOR, "commit", "-q", "-a", "-m", "Mine")
+    if fault == "no origin":
+        git(published.root, "remote", "rename", "origin", "upstream")
+    words = {
+        "bill": ["--month", "2026-10"],
+        "wait": ["solo-ada/webui", "--timeout", "1s"],
+        "recover": ["solo-ada/models", "--reason", "x"],
+        "history": ["solo-ada/webui"],
+    }
+    (tmp_path / "trace").touch()
+    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
+    result = allot(*command.split(), *words.get(command, []), "--repo", published.root)
+    trace = (tmp_path / "trace").read_text()
+    assert ("git" in trace or "no remote named origin" in result.err, "evil" in trace) == (True, False), result
+
+
+def test_a_repository_that_one_command_names_is_not_believed_later(
+    published: Place, allot: Allot, tmp_path: Path
+) -> None:
+    git(tmp_path, "clone", "-q", "--bare", str(published.remote), "trial.git")
+    words = ("commit-tree", "-m", "Status", "main^{tree}")
+    commits = [git(place, *AUTHOR, *words, "-m", place.name) for place in (published.remote, tmp_path / "trial.git")]
+    for place, commit in zip((published.remote, tmp_path / "trial.git"), commits, strict=True):
+        git(place, "update-ref", "refs/heads/status/eu-1", commit)
+    allot("status", "solo-ada", "--from", tmp_path / "trial.git", "--repo", published.root)
+    assert commits[1] in git(published.root, "cat-file", "--batch-all-objects", "--batch-check")
+    assert "status" not in git(published.root, "for-each-ref", "refs/allotment/seen")
+    allot("status", "solo-ada", "--repo", published.root)
+    assert commits[0] in git(published.root, "for-each-ref", "refs/allotment/seen"), "the declared repository"
+
+
 def test_a_default_branch_names_another_branch(published: Place) -> None:
     edit(published.root, PLATFORM, "branch: main", "branch: live")
     commit = published.merge()

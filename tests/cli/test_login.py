@@ -252,6 +252,26 @@ def test_a_wrong_id_token_is_not_stored(
     assert not provider.store.path.exists()
 
 
+def test_a_token_with_a_line_break_is_neither_stored_nor_used(
+    allot: Allot, sample: Path, provider: Provider, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An HTTP library refuses such a header with an error that contains the token."""
+    assert log_in(allot, sample, provider, browse).code == 0
+    stored = expire(provider, id_token="head.SECRETBODY.SIGNATURE\nSECOND", expires_at=time.time() + 3600)
+    printed = run(allot, sample, "--print-token")
+    assert (printed.code, claims_of(printed.out)["sub"]) == (0, claims_of(stored.id_token)["sub"])
+    assert len(printed.out.splitlines()) == 1
+    issued = tokens.request_tokens
+
+    def break_line(endpoint: str, form: dict[str, str]) -> dict[str, Any]:
+        response = issued(endpoint, form)
+        return {**response, "id_token": response["id_token"] + "\nSECOND"}
+
+    monkeypatch.setattr(tokens, "request_tokens", break_line)
+    result = log_in(allot, sample, provider, browse)
+    assert (result.code, "returned no ID token" in result.err, "SECOND" in result.err) == (2, True, False)
+
+
 def test_a_token_for_several_audiences_is_accepted(
     allot: Allot, sample: Path, provider: Provider, browse: Browse
 ) -> None:

@@ -222,6 +222,34 @@ def test_a_branch_that_only_the_folder_declares_chooses_no_host(published: Place
     assert connections == []
 
 
+@pytest.mark.parametrize(
+    "url", ["http://forge.example/me/gpus", "ssh://git@other.example/gpus", "{path}", "file://{path}"]
+)
+def test_a_fork_at_another_host_gets_nothing(
+    url: str, published: Place, world: World, allot: Allot, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "-q", "--bare", "other.git")
+    world.fork_url = url.format(path=tmp_path / "other.git")
+    result = propose(allot, published, "--fork")
+    assert (result.code, result.out) == (2, "")
+    assert f"names '{world.fork_url}' for the fork, but spec.git.url is at https://forge.example: correct" in result.err
+    assert git(tmp_path / "other.git", "for-each-ref") == ""
+
+
+def test_a_folder_named_origin_is_not_the_remote(published: Place, world: World, allot: Allot, tmp_path: Path) -> None:
+    """A pull request may add the files of a bare repository, whose declarations name another forge."""
+    git(tmp_path, "clone", "-q", "--bare", str(published.remote), str(published.root / "origin"))
+    git(published.root, "remote", "rename", "origin", "upstream")
+    for words in (["--pr"], ["--push"]):
+        result = allot("instance", "stop", "solo-ada/webui", *words, "--repo", published.root)
+        assert (result.code, result.out) == (2, "")
+        assert "this clone has no remote named 'origin': add it with `git remote add`" in result.err
+    commented = allot("comment", "--number", "7", "--repo", published.root)
+    assert (commented.code, "no remote named 'origin'" in commented.err) == (2, True)
+    assert world.calls == []
+    assert "allot/" not in git(published.root / "origin", "for-each-ref")
+
+
 def test_a_repository_without_forks_says_that_the_push_was_refused(
     published: Place, world: World, allot: Allot
 ) -> None:

@@ -26,7 +26,8 @@ def world(
     forge_world.repositories = {0: published.remote, FORK: fork}
     monkeypatch.setenv("ALLOT_FORGE_API", forge_world.api)
     monkeypatch.setenv("ALLOT_FORGE_TOKEN", TOKEN)
-    # The declared URL leads to the same repository.
+    # The URLs lead to these repositories.
     git(published.root, "config", f"url.{published.remote}.insteadOf", "https://forge.example/acme/gpus")
+    git(published.root, "config", f"url.{fork}.insteadOf", forge_world.fork_url)
     yield forge_world
     forge_world.close()

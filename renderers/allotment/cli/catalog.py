@@ -177,8 +177,6 @@ def _count_ready_units(repo: Path | None, url: str | None) -> dict[tuple[str, st
 
     try:
         here, remote, clusters = open_status_remote(repo, url)
-        if url is None and remote.url == "origin" and here.git.url_of("origin") is None:
-            raise OperationRefused("this repository has no remote named origin")
         now = read_reported_status(here, remote, clusters, ())
     except OperationRefused as error:
         if not is_quiet():

@@ -68,10 +68,11 @@ def read_token(file: Path | None, *, has_option: bool = True) -> Token:
     `has_option` says whether the command has the option --forge-token-file.
     """
     from allotment.adapters.forge.forge import Token
+    from allotment.adapters.header_values import can_be_in_header
 
     data = file.read_bytes() if file else os.fsencode(os.environ.get(TOKEN_VARIABLE, ""))
     secret = data.strip().decode("ascii", "replace")
-    if secret and not (secret.isascii() and secret.isprintable()):
+    if secret and not can_be_in_header(secret):
         place = f"The file {file}" if file else f"The environment variable {TOKEN_VARIABLE}"
         raise click.UsageError(f"{place} has characters that no token has: write the token alone, as ASCII text.")
     if not secret:

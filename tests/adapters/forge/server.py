@@ -75,6 +75,7 @@ class World:
         self.hides_pushes = False  # as those of a private fork
         self.branches: dict[tuple[int, str], str] = {}  # the commits of branches, by the id of the fork and the name
         self.is_forked = self.declines_forks = False
+        self.fork_url = f"https://forge.example/{BOT}/gpus.git"  # the clone URL of the bot's fork
         self.has_rival = (
             False  # another process opens a pull request of the same branch just before the next request does
         )
@@ -147,11 +148,6 @@ class World:
             return self.branches.get((fork, branch))
         git = ["git", "-C", str(self.repositories[fork]), "rev-parse", "--verify", "-q", f"refs/heads/{branch}"]
         return subprocess.run(git, check=False, capture_output=True, text=True).stdout.strip() or None
-
-    @property
-    def fork_url(self) -> str:
-        """The clone URL of the bot's fork."""
-        return self.repositories[FORK].as_uri() if self.repositories else f"https://forge.example/{BOT}/gpus.git"
 
     def push(self, number: int, head: str = "", *, login: str = "") -> str:
         pull = self.pulls[number]

@@ -89,7 +89,21 @@ def test_a_repository_that_allotment_did_not_make_is_never_touched(tmp_path: Pat
         assert files(folder) == before
 
 
-def test_a_damaged_clone_within_a_checkout_uses_no_repository_around_it(remote: Path) -> None:
+@pytest.mark.parametrize("folder", ["data", "data/deeper", "."])
+def test_no_clone_lies_in_a_work_tree(folder: str, remote: Path) -> None:
+    """A stranger may have committed a bare repository there, with a marker and with settings that name programs."""
+    data = remote / folder
+    data.mkdir(exist_ok=True, parents=True)
+    for name in (CLONE_MARKER, "config"):
+        (data / name).touch()
+    with pytest.raises(OperationRefused, match="a stranger may have committed it: name a folder elsewhere with --data"):
+        Clone.open_or_create(data)
+
+
+def test_a_damaged_clone_below_a_home_in_git_uses_no_repository_around_it(
+    remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(remote))
     clone = cloned(remote / "data", remote)
     damage.remove_objects(clone.folder)
     (clone.folder / "HEAD").unlink()

@@ -26,12 +26,13 @@ class _Handler(BaseHTTPRequestHandler):
     """Refuses each request, and repeats its login in the answer."""
 
     status = 403
+    padding = ""
     login_counts: ClassVar[list[int]] = []
 
     def do_GET(self) -> None:
         login = self.headers.get("Authorization", "")
         self.login_counts.append(len(self.headers.get_all("Authorization", [])))
-        data = f"{login} is {base64.b64decode(login.split()[-1]).decode() if login else ''}, refused\n".encode()
+        data = f"{login} is {base64.b64decode(login.split()[-1]).decode() if login else ''}, refused {self.padding}\n".encode()
         self.send_response(self.status)
         self.send_header("WWW-Authenticate", 'Basic realm="x"')
         self.send_header("Content-Type", "text/plain")
@@ -85,16 +86,32 @@ def test_a_token_in_place_of_the_name_is_not_shown(url: str, tmp_path: Path, mon
     """Git asks for the password of this name, and shows the URL with it where it can't ask."""
     git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "remote", "add", "origin", url.replace("://", f"://{TOKEN}@"))
+    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
     monkeypatch.setattr(_Handler, "status", 401)
     with pytest.raises(OperationRefused) as caught:
         Remote(Repository(tmp_path), "origin").look("refs/heads/main")
-    assert "could not read Password for" in str(caught.value)
+    assert "denies access" in str(caught.value)
     assert TOKEN not in str(caught.value)
     monkeypatch.setattr(_Handler, "status", 403)
     with pytest.raises(OperationRefused) as caught:
         Remote(Repository(tmp_path), url.replace("://", f"://{TOKEN}:x-oauth-basic@")).look("refs/heads/main")
     assert "refused" in str(caught.value)
     assert TOKEN not in str(caught.value)
+    assert TOKEN not in (tmp_path / "trace").read_text(), "other users can see the arguments of a process"
+
+
+def test_a_long_answer_is_not_cut_within_a_secret(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    remote = Remote(Repository(tmp_path), url, login=HttpLogin("bot", TOKEN))
+    shown = set[str]()
+    for length in range(560, 800):
+        monkeypatch.setattr(_Handler, "padding", "p" * length)
+        with pytest.raises(OperationRefused) as caught:
+            remote.look("HEAD")
+        shown.add(str(caught.value))
+    assert len(shown) > 100
+    leaks = [text for text in shown for secret in (TOKEN, PAIR) if any(secret[at:] in text for at in range(8))]
+    assert leaks == []
 
 
 def test_another_login_of_the_host_is_not_sent(url: str, tmp_path: Path) -> None:

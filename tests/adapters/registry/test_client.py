@@ -165,6 +165,20 @@ def test_a_token_server_without_a_token(body: bytes) -> None:
         )
 
 
+def test_a_token_that_the_registry_repeats_is_not_shown() -> None:
+    def answer(request: Request) -> Answer:
+        if request.path.startswith("/token"):
+            return Answer(200, b'{"token": "REGISTRYTOKEN0123456789"}')
+        if "Authorization" not in request.headers:
+            realm = f'Bearer realm="http://{request.headers["Host"]}/token"'
+            return Answer(401, b"", {"WWW-Authenticate": realm})
+        errors = {"errors": [{"code": "UNKNOWN", "message": f"bad header {request.headers['Authorization']}"}]}
+        return Answer(500, b"" if request.method == "HEAD" else json.dumps(errors).encode())
+
+    with serving(answer) as registry:
+        assert "(UNKNOWN: bad header Bearer ***)" in refusal(registry.host)
+
+
 def test_a_login_stays_at_its_origin(docker_config: Path) -> None:
     with serving(lambda _: manifest()) as other:
 

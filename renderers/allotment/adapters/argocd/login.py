@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from allotment.adapters.header_values import can_be_in_header
 from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors
 
 _MAX_CONFIG_BYTES = 4 << 20
@@ -37,7 +38,7 @@ def find_login(declared_url: str) -> ArgoCDLogin | None:
         return None
     token = login.token.strip()
     hide_in_errors(token)
-    if not (token.isascii() and token.isprintable()):
+    if not can_be_in_header(token):
         raise OperationRefused(
             "the token for Argo CD has a character that a header can't have: log in again with argocd login"
         )

@@ -19,6 +19,7 @@ from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
 
 from allotment.adapters.foreign_programs import without_forge_token
+from allotment.adapters.header_values import can_be_in_header
 from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors
 
 if TYPE_CHECKING:
@@ -281,7 +282,7 @@ def _strip_tokens(configuration: client.Configuration) -> None:
         for name, value in changed.api_key.items():
             changed.api_key[name] = str(value).strip()
             token = changed.api_key[name].removeprefix("Bearer ").strip()
-            if not (token.isascii() and token.isprintable()):
+            if not can_be_in_header(token):
                 raise OperationRefused(
                     "the token for the API server has a character that a header can't have: write it again"
                 )

@@ -67,7 +67,8 @@ class Clone(Repository):
         """Return the clone at a folder, and lock it until the command ends. Creates the clone if there is none.
 
         In one process, all calls for the same folder return the same object. Raises OperationRefused if another process
-        uses the clone, or if the folder holds another repository or belongs to another user.
+        uses the clone, or if the folder holds another repository, belongs to another user, or lies in a work tree: a
+        stranger may have committed it there. The person's home may be a work tree.
         """
         folder.mkdir(parents=True, exist_ok=True)
         folder = folder.resolve()
@@ -81,6 +82,7 @@ class Clone(Repository):
         if clone is None:
             if not (folder / CLONE_MARKER).exists():
                 _check_ownership(folder)
+            _check_place(folder)
             clone = _clones[folder] = cls(folder, _lock_folder(folder))
         if not clone._is_usable():
             clone._recreate()
@@ -202,6 +204,15 @@ def release_clones() -> None:
     """Unlock the clones of this process. The process must no longer use them."""
     for clone in list_clones():
         clone.close()
+
+
+def _check_place(folder: Path) -> None:
+    """Raise OperationRefused if a folder lies in a work tree, except for a work tree that is the person's home."""
+    trees = [parent for parent in (folder, *folder.parents) if os.path.lexists(parent / ".git")]
+    if any(tree != Path.home().resolve() for tree in trees):
+        raise OperationRefused(
+            f"{folder} lies in the work tree {trees[0]}, and a stranger may have committed it: name a folder elsewhere with --data"
+        )
 
 
 def _check_ownership(folder: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import git
 
 from allotment.adapters.processes import Patience, communicate_within
-from allotment.problems import OperationRefused
+from allotment.problems import OperationRefused, hide_secrets
 
 # With these variables, Git prompts for no password, doesn't translate its messages, runs no command that a URL
 # contains, and takes paths literally, not as patterns.
@@ -48,11 +48,14 @@ _GIT_ERRORS = (git.GitCommandError, git.UnsafeOptionError, git.UnsafeProtocolErr
 
 
 class GitFailed(Exception):
-    """Git ended with an error. The message is Git's output on one line."""
+    """Git ended with an error. The message is Git's output on one line, without secrets."""
+
+    def __init__(self, output: str) -> None:
+        super().__init__(hide_secrets(output))
 
 
 class GitResult(NamedTuple):
-    """The exit status, output and errors of a Git command."""
+    """The exit status, output and errors of a Git command. The errors contain no secrets."""
 
     exit_code: int
     stdout: bytes
@@ -113,7 +116,7 @@ class GitCommands:
             process.proc.kill()
             process.proc.wait()
             raise
-        return GitResult(process.returncode, out, errors.decode("utf-8", "replace"))
+        return GitResult(process.returncode, out, hide_secrets(errors.decode("utf-8", "replace")))
 
     def run_network(
         self,

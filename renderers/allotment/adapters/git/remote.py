@@ -21,7 +21,7 @@ from allotment.adapters.git.commands import QUIET_SETTINGS, GitFailed
 from allotment.adapters.git.http_login import HttpLogin
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit, Patience, ProcessLimitExceeded
-from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors, quote_value
+from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors, hide_secrets, quote_value
 
 _LOG = logging.getLogger(__name__)  # without a handler, Python prints warnings to standard error
 
@@ -59,6 +59,7 @@ _LOCK_FAILURE_TEXTS = ("Unable to create", "exists; cannot create")
 # than a second. A lock that is still there after all pauses is therefore a leftover of a killed process.
 _LOCK_PAUSES = (0.25, 0.5, 1.0)
 _HTTP = ("http://", "https://")
+_BARE_NAME = re.compile(r"[^/:]*[^/:.][^/:]*")  # a word that is neither a URL nor a path
 _MIN_TOKEN_LENGTH = 16  # characters; the name of a person is shorter than the token of a forge
 _REDIRECT_PATTERN = re.compile(r"returned error: 30[1278]\b")
 _USERINFO_PATTERN = re.compile(r"://[^/\s'\"]*@")
@@ -136,6 +137,9 @@ class Remote:
     the time limit of a fetch or push, and `look` is the time limit of a request that only lists refs. With `login`, Git
     logs in at the URL with a token. A password in the URL is such a login, which follows no redirect: other users can see the
     arguments of Git. If a named remote has several URLs, Git itself handles their passwords.
+
+    Raises OperationRefused for a bare name that is no remote of `repository`: Git would take a folder of this name, which a
+    stranger may have committed.
     """
 
     def __init__(
@@ -150,6 +154,10 @@ class Remote:
     ) -> None:
         self.repository = repository
         location = repository.git.url_of(url) or url
+        if location == url and _BARE_NAME.fullmatch(url):
+            raise OperationRefused(
+                f"this clone has no remote named {quote_value(url)}: add it with `git remote add`, or write a URL, or a path with a slash"
+            )
         hide_in_errors(*_list_secrets(location))
         self._name, self._userinfo = url, _userinfo(location)
         if login is None and not repository.git.has_several_urls(url) and (login := _find_login(location)) is not None:
@@ -166,6 +174,10 @@ class Remote:
     def _redact(self, text: str) -> str:
         """Return a text without names and passwords in URLs. Git may have rewritten the URL by `url.*.insteadOf`."""
         return _USERINFO_PATTERN.sub("://", text.replace(self._userinfo, "") if self._userinfo else text)
+
+    def _shorten(self, text: str) -> str:
+        """Return the end of Git's output without secrets. The function hides them before the cut, which could leave a part."""
+        return hide_secrets(self._redact(text))[-_MAX_OUTPUT:]
 
     @property
     def display_url(self) -> str:
@@ -200,7 +212,7 @@ class Remote:
             if new:
                 self._fetch_commits(new, ours)
         except GitFailed as error:
-            raise self._access_error(str(error)[-_MAX_OUTPUT:]) from None
+            raise self._access_error(self._shorten(str(error))) from None
         return commits
 
     def look(self, *refs: str) -> dict[str, str]:
@@ -216,7 +228,7 @@ class Remote:
         try:
             output = self._run("ls-remote", "--end-of-options", self.url, *patterns, patience=self._look_patience)
         except GitFailed as error:
-            raise self._access_error(str(error)[-_MAX_OUTPUT:]) from None
+            raise self._access_error(self._shorten(str(error))) from None
         # The name of a ref may have other line separators than a newline.
         return {name: commit for commit, _, name in (line.partition("\t") for line in output.split("\n") if line)}
 
@@ -245,9 +257,9 @@ class Remote:
     def _access_error(self, words: str) -> OperationRefused:
         """Return the error of a request that failed with a message of Git."""
         if any(reason in words for reason in (*_FORBIDDEN_TEXTS, *_NOT_FOUND_TEXTS)):
-            return AccessDenied(f"{quote_value(str(self))} denies access: {self._redact(words)}")
+            return AccessDenied(f"{quote_value(str(self))} denies access: {words}")
         remedy = "; write the URL to which the server redirects" if _REDIRECT_PATTERN.search(words) else ""
-        return RemoteUnavailable(f"{quote_value(str(self))} doesn't answer: {self._redact(words)}{remedy}")
+        return RemoteUnavailable(f"{quote_value(str(self))} doesn't answer: {words}{remedy}")
 
     def fetch_limited(self, limit: Limit, ref: str, commit: str) -> None:
         """Fetch the commit of a stranger, such as the author of a pull request, unless `repository` has it.
@@ -268,7 +280,7 @@ class Remote:
         except ProcessLimitExceeded as error:
             raise FetchTooCostly(f"fetching it: {error}") from None
         if ended.exit_code:
-            words = self._redact(" ".join(ended.stderr.split())[-_MAX_OUTPUT:])
+            words = self._shorten(" ".join(ended.stderr.split()))
             raise self._unsound_error(words) if _is_fsck_error(words) else self._access_error(words)
         if self._keeps_refs:
             self.repository.git.run_text("update_ref", tracking_ref(ref), commit, settings=QUIET_SETTINGS)
@@ -280,7 +292,7 @@ class Remote:
         try:
             self._run_transfer("fetch", *_FETCH_OPTIONS, self.url, *commits, settings=_STRICT_SETTINGS)
         except GitFailed as error:
-            words = self._redact(str(error)[-_MAX_OUTPUT:])
+            words = self._shorten(str(error))
             if not _is_fsck_error(words):
                 raise
             if not ours:
@@ -327,9 +339,7 @@ class Remote:
             refusal = PushForbidden
         elif _REJECTED_TEXT in words:
             refusal = OperationRefused
-        raise refusal(
-            f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: {self._redact(words[-_MAX_OUTPUT:])}"
-        )
+        raise refusal(f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: {self._shorten(words)}")
 
 
 def _is_fsck_error(words: str) -> bool:
@@ -344,21 +354,23 @@ def _userinfo(url: str) -> str:
 
 
 def _list_secrets(url: str) -> list[str]:
-    """Return the password of a URL, and the token in place of the name, as they are written and as they are sent.
-
-    The name of an organisation that is also in the path is no token.
-    """
+    """Return the password of a URL, and the token in place of the name, as they are written and as they are sent."""
     name, colon, password = _userinfo(url).removesuffix("@").partition(":")
     secrets = [password] if colon else []
-    is_token = url.startswith(_HTTP) and len(name) >= _MIN_TOKEN_LENGTH and name not in without_userinfo(url)
-    secrets += [name] if is_token else []
+    secrets += [name] if _is_token(name, url) else []
     return [text for secret in secrets for text in (secret, unquote(secret))]
 
 
+def _is_token(name: str, url: str) -> bool:
+    """Return whether the user's name in a URL is a token. The name of an organisation that is also in the path is none."""
+    return url.startswith(_HTTP) and len(name) >= _MIN_TOKEN_LENGTH and name not in without_userinfo(url)
+
+
 def _find_login(url: str) -> HttpLogin | None:
-    """Return the name and the password in an HTTP URL; None if it has no password."""
+    """Return the name and the password in an HTTP URL, or the token in place of both; None if it has neither."""
     name, colon, password = _userinfo(url).removesuffix("@").partition(":")
-    return HttpLogin(unquote(name), unquote(password)) if colon and url.startswith(_HTTP) else None
+    is_login = _is_token(name, url) or (bool(colon) and url.startswith(_HTTP))
+    return HttpLogin(unquote(name), unquote(password)) if is_login else None
 
 
 def without_userinfo(url: str) -> str:

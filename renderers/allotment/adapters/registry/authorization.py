@@ -9,7 +9,7 @@ from http import HTTPStatus
 from urllib.parse import urlencode
 
 from allotment.adapters.registry.connection import RegistryError, base_url, send_request
-from allotment.problems import escape_unprintable
+from allotment.problems import escape_unprintable, hide_in_errors
 
 _PARAMETER = re.compile(r'([A-Za-z]{1,20})="([^"]{0,2000})"')
 _TOKEN = re.compile(r"[\x21-\x7e]{1,65536}")
@@ -67,5 +67,6 @@ def _read_token(status: int, body: bytes, host: str) -> str:
     if status == HTTPStatus.OK and isinstance(document, dict):
         token = document.get("token") or document.get("access_token")
         if isinstance(token, str) and _TOKEN.fullmatch(token):
+            hide_in_errors(token)
             return token
     raise RegistryError(f"the token server of registry {host} answers {status} without a token: try again later")

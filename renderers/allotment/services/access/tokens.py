@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from allotment.adapters.header_values import can_be_in_header
 from allotment.adapters.oidc.callback_server import CallbackServer
 from allotment.adapters.oidc.provider import TokenRejected, find_endpoints, request_tokens
 from allotment.adapters.oidc.token_store import LoginKey, StoredTokens, TokenStore
 from allotment.declared.kinds.cluster import Cluster
-from allotment.problems import OperationRefused, escape_unprintable, quote_value
+from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors, quote_value
 
 LOGIN_SECONDS = 300.0
 # A token is refreshed if it expires within these seconds, so that it is still valid when a request arrives.
@@ -72,6 +73,7 @@ def log_in(cluster: Cluster, repository: str, options: LoginOptions) -> Identity
     if "code" not in response:
         reason = ": ".join(filter(None, (response.get("error", "no code"), response.get("error_description"))))
         raise OperationRefused(f"{oidc.issuer} refused the login: {escape_unprintable(reason, 200)}")
+    hide_in_errors(response["code"], verifier)
     form = {
         "grant_type": "authorization_code",
         "code": response["code"],
@@ -138,7 +140,7 @@ def _read_stored(cluster: Cluster, store: TokenStore, key: LoginKey) -> StoredTo
 
 
 def _is_valid(tokens: StoredTokens) -> bool:
-    return tokens.expires_at - time.time() > MIN_VALID_SECONDS
+    return tokens.expires_at - time.time() > MIN_VALID_SECONDS and can_be_in_header(tokens.id_token)
 
 
 def _refresh(cluster: Cluster, tokens: StoredTokens | None) -> StoredTokens:
@@ -171,8 +173,9 @@ def _check_response(
     TLS protects the response, and the Gateway verifies the signature of the token.
     """
     oidc, client_id = cluster.spec.oidc, find_client_id(cluster)
-    token = response.get("id_token")
-    if not isinstance(token, str) or not token.isascii() or len(token) > _MAX_TOKEN_LENGTH:
+    token, refresh_token = response.get("id_token"), response.get("refresh_token")
+    hide_in_errors(*(text for text in (token, refresh_token) if isinstance(text, str)))
+    if not isinstance(token, str) or not can_be_in_header(token) or len(token) > _MAX_TOKEN_LENGTH:
         raise OperationRefused(
             f"{oidc.issuer} returned no ID token, or one of more than {_MAX_TOKEN_LENGTH:,} characters"
         )
@@ -192,7 +195,6 @@ def _check_response(
     for problem, is_present in problems.items():
         if is_present:
             raise OperationRefused(f"the ID token of {oidc.issuer} is refused: {problem}")
-    refresh_token = response.get("refresh_token")
     tokens = StoredTokens(token, float(expiry or 0), endpoint, refresh_token if isinstance(refresh_token, str) else "")
     return tokens, IdentityClaims(str(claims.get("sub", "")), tokens.expires_at)
 

@@ -141,13 +141,14 @@ class Proposer:
         yield Destination(remote, fork)
 
     def _connect(self, url: str) -> Remote:
+        if urlsplit(url)[:2] != urlsplit(self.url)[:2]:
+            scheme, host, *_ = urlsplit(self.url)
+            raise OperationRefused(
+                f"the forge names {quote_value(url)} for the fork, but spec.git.url is at {scheme}://{host}: correct the external URL"
+                " of the forge"
+            )
         if not url.startswith("https://"):  # a fork at a server without TLS gets no token
             return Remote(self.target.repository, url)
-        if urlsplit(url).netloc != urlsplit(self.url).netloc:
-            raise OperationRefused(
-                f"the forge names {quote_value(url)} for the fork, but spec.git.url is at {urlsplit(self.url).netloc}: correct the"
-                " external URL of the forge"
-            )
         return Remote(self.target.repository, url, login=HttpLogin(self.forge.identity(), self._token.secret))
 
     def _wait_for_fork(self, remote: Remote) -> None:

@@ -58,9 +58,14 @@ class Clone:
     def remote(self, url: str) -> Remote:
         """Return the remote with a URL.
 
-        The clone keeps the fetched refs of the remote, so that the next fetch transfers only new objects.
+        The clone keeps the fetched refs of the remote, so that the next fetch transfers only new objects. It keeps no refs
+        of a repository that only one command names: later commands would believe them as those of the declared repository.
+        Raises OperationRefused if `url` is `origin` and the clone has no remote with this name.
         """
-        return self._remotes.setdefault(url, Remote(self.repository, url, keep=True))
+        return self._remotes.setdefault(url, Remote(self.repository, url, keep=self._keeps_refs(url)))
+
+    def _keeps_refs(self, url: str) -> bool:
+        return url != self._status
 
     def has_remote(self, url: str) -> bool:
         """Return False if `url` is `origin` and the clone has no remote with this name, else True."""
@@ -129,10 +134,12 @@ class Clone:
         """Return the URLs of the rendered branches and of the status branches.
 
         If the clone has no origin and the URL of the status branches is given, that URL is also used for the rendered
-        branches.
+        branches. HEAD names no repository: it may hold the files of a stranger.
         """
-        where = resolve_branch_urls(self.find_settings_commit(declared), ORIGIN, status=self._status)
-        return where._replace(rendered=self._status) if self._status and not self.has_origin else where
+        if not declared.branch:
+            status = self._status or ORIGIN
+            return BranchUrls(ORIGIN if self.has_origin else status, status)
+        return resolve_branch_urls(self.find_settings_commit(declared), ORIGIN, status=self._status)
 
 
 class SourceClone(Clone):
@@ -148,6 +155,9 @@ class SourceClone(Clone):
     def remote(self, url: str) -> Remote:
         """Return the remote with a URL; `origin` stands for the source."""
         return super().remote(self._source if url == ORIGIN else url)
+
+    def _keeps_refs(self, url: str) -> bool:
+        return True
 
     def fetch_declared_commit(self) -> DeclaredCommit:
         """Return the newest commit of the branch. Raises OperationRefused if the source doesn't answer or lacks the branch."""
