@@ -101,7 +101,7 @@ def lose_ref(cloud: Cloud, chance: Random) -> Harm:
 @contextmanager
 def lose_branch(cloud: Cloud, chance: Random) -> Harm:
     """Delete or reset the branch of eu-1 while the publisher does nothing."""
-    since, branch = len(cloud.running.events("branch restored")), f"refs/heads/{rendered_branch('eu-1')}"
+    since, branch = len(cloud.running.events("branch restored")), rendered_branch("eu-1")
     verb = chance.choice(("deleted", "reset"))
     with cloud.publisher_stopped():
         target = git(cloud.forge, "rev-parse", f"{branch}~1")
