@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import edit
+from tests.conftest import Allot, edit
 from tests.support.gated_instance import INSTANCE, STORAGE, STORED, TENANT, replicas, seen, waiting
 from tests.support.published import Place, Running, git, with_own_programs
 from tests.support.waiting import eventually
@@ -137,6 +138,24 @@ def test_a_lost_status_closes_no_share(place: Place) -> None:
     place.merged()
     assert read_prepared_by(place.tree("eu-1")[path].encode()) == "", "another preparation has to be seen itself"
     assert shares(place.tree("eu-1")) == []
+
+
+def test_a_status_whose_ref_is_lost_is_not_believed(waiting: Place, allot: Allot) -> None:
+    seen(waiting)
+    commit = waiting.refs()["refs/allotment/status/eu-1"]
+    git(waiting.remote, "update-ref", "-d", "refs/allotment/status/eu-1")
+    lost = (
+        "refs/allotment/status/eu-1 is missing, so no commit of the branch is trusted: push the ref again from a backup"
+    )
+    assert waiting.publish().err == f"status of eu-1: {lost}\n"
+    assert replicas(waiting) == 0
+    findings = json.loads(allot("doctor", "--repo", waiting.root, "-o", "json").out)["findings"]
+    (finding,) = [each for each in findings if each["object"] == "status/eu-1"]
+    assert (finding["severity"], lost in finding["message"]) == ("error", True)
+    assert finding["advice"].startswith("list the accounts with a right to push to status/eu-1 and its ref")
+    git(waiting.remote, "update-ref", "refs/allotment/status/eu-1", commit)
+    assert waiting.publish().code == 0
+    assert replicas(waiting) == 1
 
 
 def test_a_foreign_status_is_not_believed(waiting: Place) -> None:

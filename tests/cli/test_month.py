@@ -431,6 +431,27 @@ def test_a_tag_or_a_folder_alone_is_named(close: Run, month: Run, place: Place, 
     assert month("verify", "2026-10").code == 0
 
 
+def test_a_closing_that_origin_lost_is_named_and_not_repeated(
+    close: Run, month: Run, place: Place, allot: Allot
+) -> None:
+    """An older backup, or somebody with the right to push, may have removed the ledger and its tag."""
+    assert close().code == 0
+    git(place.root, "fetch", "-q", "origin")
+    tag, tip = git(place.remote, "rev-parse", TAG, LEDGER).split()
+    for ref in (TAG, LEDGER):
+        git(place.remote, "update-ref", "-d", ref)
+    lost = "this clone has the tag bill/2026-10, but origin lacks it"
+    for command in (("list",), ("verify", "2026-10"), ("close", "2026-10", *ACCEPTED)):
+        result = month(*command)
+        assert (result.code, lost in result.err) == (2, True), result.err
+    assert lost in allot("bill", "--month", "2026-10", "--repo", place.root).err
+    assert diagnose_ledger(place, allot) == [("error", "closed months")]
+    assert git(place.root, "rev-parse", TAG) == tag, "the proof stays"
+    git(place.root, "push", "-q", "origin", f"{tip}:{LEDGER}")
+    git(place.root, "push", "-q", "origin", "refs/tags/bill/*")
+    assert month("verify", "2026-10").code == 0
+
+
 def test_the_documented_restore_has_the_closed_months(close: Run, month: Run, place: Place, allot: Allot) -> None:
     assert close().code == 0
     page = (PROJECT / "docs/operate/upgrade.md").read_text(encoding="utf-8")

@@ -875,7 +875,7 @@ def test_what_was_promised_holds_for_one_that_is_declared_again_while_it_leaves(
     assert "tenants/acme-robotics/storage/old-frames--leaving.rendered.yaml" in place.tree("us-1")
 
 
-def test_a_retired_tenant_goes_after_all_it_had(place: Place) -> None:
+def test_a_retired_tenant_goes_after_all_it_had(place: Place, allot: Allot) -> None:
     def parts() -> set[str]:
         return {path for path in place.tree("us-1") if "acme-robotics" in path}
 
@@ -895,6 +895,10 @@ def test_a_retired_tenant_goes_after_all_it_had(place: Place) -> None:
     assert parts() == control | markers | volumes
     place.publish()
     assert parts() == control | markers | volumes, "nothing of it was seen yet"
+    status = allot("status", "acme-robotics", "--repo", place.root)
+    assert status.code == 0, status.err
+    assert "acme-robotics/frames" in status.out
+    assert "acme-robotics/allotment " not in status.out, "a marker of a folder is no resource"
     seen()
     place.publish()
     assert parts() == control | markers

@@ -51,7 +51,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     ),
     "a price from the past": (
         lambda root: edit(root, QUARTER, "  prices:\n", '  prices:\n    - from: "2026-11-01"\n      perHour: "0.01"\n'),
-        f"{QUARTER}:22:13: spec.prices[0].from: a new price can't start on 2026-11-01, before tomorrow: write a day after today, 2026-11-21 [price]",
+        f"{QUARTER}:22:13: spec.prices[0].from: a new price can't start on 2026-11-01, before tomorrow: write 2026-11-22 or a later day [price]",
     ),
     "a storage shrinks": (
         lambda root: edit(root, OUTPUTS, "size: 500Gi", "size: 400Gi"),
@@ -238,7 +238,7 @@ def test_a_ref_is_never_an_option(ref: str, merged: Path, allot: Allot) -> None:
 def test_the_day_whose_prices_count_moves_no_rule_about_today(merged: Path, allot: Allot, day: str) -> None:
     edit(merged, QUARTER, "  prices:\n", '  prices:\n    - from: "2026-11-21"\n      perHour: "0.01"\n')
     result = allot("validate", "--repo", merged, "--as-of", day, "--base", "HEAD")
-    line = f"{QUARTER}:22:13: spec.prices[0].from: a new price can't start on 2026-11-21, before tomorrow: write a day after today, 2026-11-21 [price]"
+    line = f"{QUARTER}:22:13: spec.prices[0].from: a new price can't start on 2026-11-21, before tomorrow: write 2026-11-22 or a later day [price]"
     assert line in errors(result)
     edit(merged, QUARTER, 'from: "2026-11-21"', 'from: "2026-11-22"')
     assert "[price]" not in allot("validate", "--repo", merged, "--as-of", day, "--base", "HEAD").out

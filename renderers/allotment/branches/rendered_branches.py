@@ -207,7 +207,8 @@ def check_published(remote_state: RenderedBranches, clusters: Iterable[str]) -> 
     """Raise PublicationUnproven if one of `clusters`, which were published before, has no published commit."""
     for name in sorted(remote_state.branches.keys() & set(clusters)):
         if remote_state.branches[name].published_commit is None:
-            fault = f"{rendered_branch(name)} has no commit of Allotment: the published manifests of this cluster are unknown"
+            state = "has no commit of Allotment" if remote_state.branches[name].tip else "is gone too"
+            fault = f"{rendered_branch(name)} {state}: the published manifests of this cluster are unknown"
             raise _unproven_error(name, None, fault, _ADOPT_REMEDY)
 
 

@@ -101,20 +101,20 @@ def split_resource_name(target: str) -> tuple[str, str]:
 def check_names(view: StatusView, tenant: str, name: str, cluster: str | None = None) -> None:
     """Raise OperationRefused if a given tenant, resource or cluster is unknown. The error suggests similar names.
 
-    A tenant or resource is known if it is declared, or if a cluster reports it. A cluster is known if it is declared.
+    A tenant or resource is known if it is declared or published, or if a cluster reports it. A cluster is known if it is declared.
     An empty tenant or name is not checked, and neither is the cluster None.
     """
     if cluster is not None and cluster not in view.reporter_keys:
         raise OperationRefused(f"no cluster is named {quote_value(cluster)}{suggest_name(cluster, view.reporter_keys)}")
-    if tenant and tenant not in (tenants := list_known_tenants(view)):
+    if tenant and tenant not in (tenants := list_known_tenants(view)) and tenant not in view.published_tenants:
         raise OperationRefused(
-            f"no tenant is named {quote_value(tenant)}: no tenant with this name is declared or reported"
+            f"no tenant is named {quote_value(tenant)}: no tenant with this name is declared, published or reported"
             f"{suggest_name(tenant, tenants)}{_note_folder(view)}"
         )
     if name and not any(row.resource.name == name for row in view.rows):
         known_names = {row.resource.name for row in view.rows}
         raise OperationRefused(
-            f"{escape_unprintable(tenant)} has no resource named {quote_value(name)}: no such name is declared or reported"
+            f"{escape_unprintable(tenant)} has no resource named {quote_value(name)}: no such name is declared, published or reported"
             f"{suggest_name(name, known_names)}{_note_folder(view)}"
         )
 

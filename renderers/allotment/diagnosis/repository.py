@@ -17,11 +17,10 @@ MAX_RETAINED = 20  # maximum number of tenants in the list
 class ClusterBranches(NamedTuple):
     """The state of a declared cluster in Git.
 
-    `published` is True if the rendered branch of the cluster has one of our commits, and `fault` is the change of somebody else to the branch, if
-    any. If the status of the cluster is
-    missing or not trusted, `error` is the reason. `silent` is True if the reporter has not observed the cluster
-    recently, and `age` is the age of the status. `has_key` is True if the cluster declares the public key of its
-    reporter.
+    `published` is True if the rendered branch of the cluster has one of our commits. `fault` is the change of somebody else
+    to the branch, if any. If the status of the cluster is missing or not trusted, `error` is the reason; `is_distrusted`
+    says that it is not trusted. `silent` is True if the reporter has not observed the cluster recently, and `age` is the
+    age of the status. `has_key` is True if the cluster declares the public key of its reporter.
     """
 
     name: str
@@ -31,6 +30,7 @@ class ClusterBranches(NamedTuple):
     silent: bool
     age: str
     has_key: bool
+    is_distrusted: bool = False
 
 
 class BranchState(NamedTuple):
@@ -170,7 +170,7 @@ def _check_branches(branches: BranchState | None) -> Iterator[Diagnosis]:
             yield error(subject, each.fault, advice)
         elif each.published:
             yield ok(subject, "is published")
-        elif not branches.status_error:
+        elif not branches.status_error and not branches.stopped:
             yield error(subject, "nothing has been published yet", "run allot publish, or let CI publish")
     if branches.unpublished:
         words = f"{pluralize(branches.unpublished, 'change')} {'is' if branches.unpublished == 1 else 'are'} merged and not published"
@@ -201,7 +201,10 @@ def _check_status(clusters: Sequence[ClusterBranches]) -> Iterator[Diagnosis]:
     for each in clusters:
         subject = f"status/{each.name}"
         advice = f"run allot run --report {each.name}, or allot report --cluster {each.name} in the cluster"
-        if each.error:
+        if each.is_distrusted:
+            who = f"list the accounts with a right to push to {subject} and its ref, and protect both at the forge; the next status replaces it"
+            yield error(subject, escape_unprintable(each.error, 1000), who)
+        elif each.error:
             yield error(subject, escape_unprintable(each.error, 1000), advice)
         elif each.silent:
             yield error(subject, f"its cluster was last observed {each.age} ago" if each.age else "is silent", advice)

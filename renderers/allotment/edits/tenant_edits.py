@@ -20,7 +20,8 @@ TenantLifecycle = Literal["Active", "Suspended", "Retired"]
 _VERBS: dict[TenantLifecycle, str] = {"Active": "Resume", "Suspended": "Suspend", "Retired": "Retire"}
 _NOTES: dict[TenantLifecycle, str] = {
     "Suspended": "`allot tenant resume` starts the instances again. Their disks are erased, the storages stay.",
-    "Retired": "This is the first of two merges. After its publish, the second merge deletes the folder of the tenant.",
+    "Retired": "This is the first of two merges. It needs `deletionPolicy: Delete` in all storages and snapshots of the tenant."
+    " After its publish, the second merge deletes the folder of the tenant.",
 }
 
 

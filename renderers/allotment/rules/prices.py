@@ -5,6 +5,7 @@ A new price starts tomorrow or later.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -40,9 +41,7 @@ def _check_list(
         if price.start > change.today:
             continue
         if price.start not in old_prices:
-            message = (
-                f"a new price can't start on {price.start}, before tomorrow: write a day after today, {change.today}"
-            )
+            message = f"a new price can't start on {price.start}, before tomorrow: write {change.today + datetime.timedelta(days=1)} or a later day"
             yield new.make_finding(f"{field}.{index}.from", message, RULE)
         elif old_prices[price.start] != price:
             message = f"the price from {price.start} already applies and can't change: add an entry with a later day"

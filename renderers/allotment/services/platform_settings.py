@@ -79,7 +79,8 @@ def fetch_declared_branch(root: Path, remote: Remote, likely: str = DEFAULT_BRAN
     if branch is None:
         raise OperationRefused(
             f"the default branch of {quote_value(str(remote))} has no readable {PLATFORM_FILE} in this folder, so no commit"
-            " counts as merged: correct the file there (allot validate shows its errors), or go to the folder of the declarations"
+            " counts as merged: make the branch of the declarations the default branch at the forge, correct the file there (allot"
+            " validate shows its errors), or go to the folder of the declarations"
         )
     name = f"refs/heads/{branch}"
     return DeclaredBranch(branch, (tips if branch == likely else remote.fetch(name)).get(name))

@@ -109,6 +109,10 @@ class Repository:
             name, f"{missing}: fetch it, or write another" if self.has_commits() else f"{missing}, as {NO_COMMIT_TEXT}"
         )
 
+    def list_refs(self, prefix: str) -> list[str]:
+        """Return the full names of the refs of this repository that begin with `prefix`, which ends with a slash."""
+        return self.git.run_text("for_each_ref", "--format=%(refname)", prefix.removesuffix("/")).splitlines()
+
     def folder_prefix(self, folder: Path) -> str:
         """Return the path that a folder of the work tree has in the commits; empty for the root of the work tree."""
         tree = self.git.work_tree

@@ -167,7 +167,10 @@ def resume(*, names: tuple[str, ...], options: ChangeOptions) -> None:
 @_tenants_argument
 @change_options
 def retire(*, names: tuple[str, ...], options: ChangeOptions) -> None:
-    """Retire tenants. This is the first of the two merges that delete a tenant; the second one deletes its folder.
+    """Retire tenants. This is the first of the two merges that delete a tenant; the second merge deletes its folder.
+
+    The first merge also sets `deletionPolicy: Delete` in each storage and snapshot of the tenant, as `allot storage delete` does;
+    otherwise the second merge is refused. The second merge also deletes the stocks that are reserved for the tenant.
 
     \b
     Examples:

@@ -43,13 +43,15 @@ def tag_ref(month: str) -> str:
 class LedgerBranch(NamedTuple):
     """The ledger at a commit, which is None if no month is closed.
 
-    `closings` maps each month with a tag to the commit that the tag points at. `tags` maps it to the tag.
+    `closings` maps each month with a tag to the commit that the tag points at. `tags` maps it to the tag. `lost_months` are
+    those with a tag in the clone that the remote lacks: an older backup or another person may have removed it there.
     """
 
     repository: Repository
     commit: str | None
     closings: Mapping[str, str]
     tags: Mapping[str, str]
+    lost_months: frozenset[str] = frozenset()
 
     @staticmethod
     def fetch(repository: Repository, remote: Remote) -> LedgerBranch:
@@ -58,8 +60,13 @@ class LedgerBranch(NamedTuple):
         refs = remote.fetch(LEDGER_REF, *names, ours=True)
         tags = {month: refs[name] for name, month in names.items() if name in refs}
         closings = {month: repository.peel_to_commit(tag) for month, tag in tags.items()}
+        local_months = {match[1] for name in repository.list_refs(tag_ref("")) if (match := _TAG.fullmatch(name))}
         return LedgerBranch(
-            repository, refs.get(LEDGER_REF), {month: commit for month, commit in closings.items() if commit}, tags
+            repository,
+            refs.get(LEDGER_REF),
+            {month: commit for month, commit in closings.items() if commit},
+            tags,
+            frozenset(local_months - tags.keys()),
         )
 
     @staticmethod

@@ -26,7 +26,7 @@ def require_sound_ledger(source: BillingSource, ledger: LedgerBranch) -> None:
 
 def list_faults(source: BillingSource, ledger: LedgerBranch) -> list[str]:
     """Return the faults of all closed months."""
-    months = sorted({*ledger.tags, *ledger.list_folders()})
+    months = sorted({*ledger.tags, *ledger.list_folders(), *ledger.lost_months})
     faults = [fault for month in months for fault in find_faults(source, ledger, month)]
     return faults or list(_find_reordered(source, ledger))
 
@@ -38,6 +38,9 @@ def find_faults(source: BillingSource, ledger: LedgerBranch, month: str) -> Iter
     make earlier months invalid.
     """
     repository, tag, name = ledger.repository, ledger.tags.get(month), tag_name(month)
+    if tag is None and month in ledger.lost_months:
+        yield f"this clone has the tag {name}, but origin lacks it: delete it here only if it is none of yours"
+        return
     if tag is None:
         yield f"the ledger has the folder {month}, but the tag {name} is missing"
         return

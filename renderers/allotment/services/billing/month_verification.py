@@ -11,7 +11,7 @@ from allotment.problems import OperationRefused
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.closed_bill import recompute_month
 from allotment.services.billing.ledger_branch import LedgerBranch
-from allotment.services.billing.ledger_check import find_faults, is_signed
+from allotment.services.billing.ledger_check import RESTORE_ADVICE, find_faults, is_signed
 
 _END = "(end of the file)"
 
@@ -50,11 +50,11 @@ def verify_month(source: BillingSource, ledger: LedgerBranch, month: str) -> Ver
 
     Raises OperationRefused if neither a tag nor a folder has the month, or if its closing can't be read.
     """
-    if month not in {*ledger.tags, *ledger.list_folders()}:
+    if month not in {*ledger.tags, *ledger.list_folders(), *ledger.lost_months}:
         raise OperationRefused(f"the month {month} is not closed")
     problems = list(find_faults(source, ledger, month))
     if month not in ledger.closings:
-        raise OperationRefused("; ".join(problems))
+        raise OperationRefused(f"{'; '.join(problems)}. {RESTORE_ADVICE}")
     closing = ledger.read_closing(month)
     files, difference = ledger.read_month_files(month), None
     try:

@@ -24,6 +24,7 @@ from allotment.services.billing.ledger_check import list_faults
 from allotment.services.billing.price_history import is_history_complete, list_late_changes
 from allotment.services.check.repository_check import RepositoryCheck
 from allotment.services.reporter.clone import Clone
+from allotment.services.reporter.status_reader import NEVER_REPORTED
 from allotment.services.status_view.publish_check import PublishCheck
 from allotment.services.status_view.status_view import StatusView
 from allotment.starter.program import PROGRAM_LOCK, REQUIREMENTS_LOCK
@@ -136,4 +137,5 @@ def _describe_cluster(view: StatusView, name: str, now: datetime.datetime) -> Cl
         silent=status is None or is_stale(status, now),
         age=format_age(status.observed_at, now) if status else "",
         has_key=view.reporter_keys[name] is not None,
+        is_distrusted=view.reported_status.troubles.get(name, NEVER_REPORTED) != NEVER_REPORTED,
     )

@@ -225,7 +225,12 @@ class StatusView(CloneRefs):
             for path in branch.files:
                 spot = paths.parse_tree_path(path)
                 kind_and_name = thing_of(spot.part, spot.name.removesuffix(paths.DELETING_SUFFIX)) if spot else None
-                if spot is None or kind_and_name is None or not self._is_selected(spot.tenant):
+                if (
+                    spot is None
+                    or not spot.is_resource_file
+                    or kind_and_name is None
+                    or not self._is_selected(spot.tenant)
+                ):
                     continue
                 kind, name = kind_and_name
                 if kind.reported:  # otherwise no status can say that the resource runs or is gone
@@ -313,6 +318,12 @@ class StatusView(CloneRefs):
         return PublishedRelease(
             source, remote_state.branches, record=last_record(repository, remote_state.refs.get(RETAINED), key)
         )
+
+    @property
+    def published_tenants(self) -> set[str]:
+        """The tenants with published files, such as a retained tenant, or a tenant that is leaving the clusters."""
+        files = (path for branch in self.published_release.branches.values() for path in branch.files)
+        return {spot.tenant for path in files if (spot := paths.parse_tree_path(path))}
 
     def find_publishing_clusters(self, tenant: str, name: str, cluster: str | None) -> list[str]:
         """Return the clusters that a resource is published to, including those where it is being deleted."""
