@@ -229,9 +229,9 @@ def test_history_is_read_back_version_by_version(bed: Recent, run_command: Allot
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("solo-adda/webui", "no tenant is named 'solo-adda': no tenant with this name is declared or reported; did you mean 'solo-ada'?"),
-        ("solo-ada/webiu", "solo-ada has no resource named 'webiu': no such name is declared or reported; did you mean 'webui'?"),
-        ("solo-ada/\x1b[2J", "solo-ada has no resource named '\\x1b[2J': no such name is declared or reported; known: models, styles, webui"),
+        ("solo-adda/webui", "no tenant is named 'solo-adda': no tenant with this name is declared, published or reported; did you mean 'solo-ada'?"),
+        ("solo-ada/webiu", "solo-ada has no resource named 'webiu': no such name is declared, published or reported; did you mean 'webui'?"),
+        ("solo-ada/\x1b[2J", "solo-ada has no resource named '\\x1b[2J': no such name is declared, published or reported; known: models, styles, webui"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("command", ["status", "history"])

@@ -323,7 +323,7 @@ def test_json(wait: Wait, published: Place) -> None:
     ("words", "expected_error"),
     [
         (("solo-ada",), "Error: solo-ada is not in the format TENANT/NAME: name an instance, storage or snapshot"),
-        (("solo-ada/webiu",), "allot: solo-ada has no resource named 'webiu': no such name is declared or reported; did you mean 'webui'?"),
+        (("solo-ada/webiu",), "allot: solo-ada has no resource named 'webiu': no such name is declared, published or reported; did you mean 'webui'?"),
         (("solo-ada/models", "--for", "running"), "allot: solo-ada/models is a storage, which can't become Running: wait for Ready, Prepared, Gone"),
         (("solo-ada/models", "--for", "starting"), "allot: solo-ada/models is a storage, which can't become Starting: wait for Ready, Prepared, Gone"),
         (("solo-ada/webui", "--for", "Prepared"), "allot: solo-ada/webui is an instance, which can't become Prepared: wait for Running, Ready, Starting, Stopped, Gone"),

@@ -46,7 +46,7 @@ def test_json_has_the_row_of_the_list_and_the_status(
         (
             "instance",
             "solo-ada/webu",
-            "allot: solo-ada has no resource named 'webu': no such name is declared or reported; did you mean 'webui'?",
+            "allot: solo-ada has no resource named 'webu': no such name is declared, published or reported; did you mean 'webui'?",
         ),
         (
             "instance",
