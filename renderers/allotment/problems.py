@@ -12,6 +12,7 @@ _UNPRINTABLE = re.compile("[^\x20-\x7e]")
 
 
 _MIN_SECRET_LENGTH = 6  # a shorter text occurs in other words too
+_URL_PASSWORD = re.compile(r"(://[^/\s'\"@:]*):[^/\s'\"@]+@")
 _secrets: set[str] = set()
 
 
@@ -21,10 +22,10 @@ def hide_in_errors(*secrets: str) -> None:
 
 
 def hide_secrets(text: str) -> str:
-    """Return a text without the secrets of `hide_in_errors`."""
+    """Return a text without the secrets of `hide_in_errors`, and without the passwords in its URLs."""
     for secret in sorted(_secrets, key=len, reverse=True):
         text = text.replace(secret, "***")
-    return text
+    return _URL_PASSWORD.sub(r"\1:***@", text)
 
 
 def escape_unprintable(text: str, limit: int = 120) -> str:

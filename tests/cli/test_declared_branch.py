@@ -115,6 +115,41 @@ def test_a_checkout_names_no_repository_where_nothing_counts_as_merged(
     assert ("git" in trace or "no remote named origin" in result.err, "evil" in trace) == (True, False), result
 
 
+def add_nested_declarations(place: Place) -> Path:
+    """Commit declarations in a subfolder, which name their own branch, and the files of a bare repository beside them."""
+    folder = place.root / "teams"
+    git(place.root, "push", "-q", "origin", "main:refs/heads/evil")
+    git(place.root, "fetch", "-q", "origin")
+    git(place.root, "remote", "set-head", "origin", "main")
+    for name in ("platform", "clusters", "tenants"):
+        shutil.copytree(place.root / name, folder / name)
+    edit(folder, PLATFORM, "branch: main", "branch: evil")
+    (folder / "HEAD").write_text("ref: refs/heads/evil\n")
+    for name in ("objects", "refs/heads"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / ".keep").touch()
+    git(place.root, "add", "-A")
+    git(place.root, *AUTHOR, "commit", "-q", "-m", "Mine")
+    return folder
+
+
+def test_nested_declarations_choose_no_base(published: Place, allot: Allot) -> None:
+    result = allot("plan", "--repo", add_nested_declarations(published))
+    assert "origin/evil" not in result.out + result.err
+    assert (result.code, "has no folder teams" in result.err) == (2, True)
+
+
+def test_a_trial_asks_no_folder_of_the_checkout(
+    published: Place, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init", "-q", "--bare", "trial.git")
+    folder = add_nested_declarations(published)
+    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
+    trial = allot("publish", "--to", tmp_path / "trial.git", "--repo", folder)
+    assert trial.code in (0, 4), trial.err
+    assert f"upload-pack {folder}" not in (tmp_path / "trace").read_text()
+
+
 def test_a_repository_that_one_command_names_is_not_believed_later(
     published: Place, allot: Allot, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,6 +68,29 @@ def test_a_push_takes_no_commit_of_a_stranger_along(published: Place, allot: All
     for commit in ("HEAD", "upstream/main"):
         result = recover(published, allot, "--push", "upstream", "--from", str(published.remote), "--commit", commit)
         assert (result.code, "without the remote origin nothing is merged" in result.err) == (2, True)
+
+
+def test_no_hook_of_a_folder_runs(published: Place, allot: Allot, tmp_path: Path) -> None:
+    """A pull request can add the files of a bare repository to the folder of the declarations."""
+    seen(published)
+    top, folder = published.root, published.root / "cloud"
+    folder.mkdir()
+    for name in ("platform", "clusters", "tenants"):
+        git(top, "mv", name, f"cloud/{name}")
+    published.merge()
+    for name, text in {"HEAD": "ref: refs/heads/main\n", "config": "[core]\n  bare = true\n"}.items():
+        (folder / name).write_text(text)
+    for name in ("objects/info", "refs/heads", "hooks"):
+        (folder / name).mkdir(parents=True)
+    for name in ("pre-receive", "reference-transaction", "update"):
+        (folder / "hooks" / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+        (folder / "hooks" / name).chmod(0o755)
+    words = ("recover", WHAT, "--reason", "It is back.", "--repo", folder)
+    assert allot(*words).code == 0
+    assert git(top, "rev-parse", f"{BRANCH}^") == git(top, "rev-parse", "main")
+    again = allot(*words)
+    assert (again.code, f"this clone already has a branch {BRANCH}" in again.err) == (2, True)
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(

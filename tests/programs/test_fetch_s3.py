@@ -11,7 +11,8 @@ from tests.programs.server import Server, serving, web
 from tests.programs.volumes import files
 
 from allotment.programs import ending, volume
-from allotment.programs.fetch_s3 import Bucket, fetch
+from allotment.programs.fetch_s3 import Bucket, fetch, signing
+from allotment.programs.signature import Credentials
 
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
@@ -51,6 +52,15 @@ def root(tmp_path: Path) -> Path:
     """Return an empty volume."""
     (tmp_path / volume.OWN).mkdir()
     return tmp_path
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+def test_only_the_endpoint_gets_a_signature(end: str) -> None:
+    headers = signing(f"https://s3.example{end}", Credentials("AKIAEXAMPLE", "s3cret", "eu-1"))
+    assert "AKIAEXAMPLE" in headers("https://s3.example/data?list-type=2")["Authorization"]
+    for other in ("https://evil.example/x", "https://s3.example.evil.example/x", "http://s3.example/x"):
+        assert headers(other) == {}
+    assert signing("https://s3.example", Credentials("", "", "eu-1"))("https://s3.example/data") == {}
 
 
 def test_every_page_of_it(root: Path) -> None:

@@ -6,6 +6,7 @@ import _thread
 import atexit
 import errno
 import gc
+import io
 import os
 import signal
 import sys
@@ -22,7 +23,7 @@ from click.core import ParameterSource
 from allotment import VERSION
 from allotment.adapters.git.object_reader import closing_readers
 from allotment.cli.options import shared_options
-from allotment.problems import AllotmentError, quote_value
+from allotment.problems import AllotmentError, hide_secrets, quote_value
 
 COMMAND_GROUPS = {
     "Tenants": {
@@ -170,7 +171,9 @@ def _show_usage_error(error: click.ClickException) -> None:
         if error.ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT:
             envvar = error.param.envvar or f"{error.ctx.auto_envvar_prefix}_{name.upper()}"
             error.param_hint = envvar if isinstance(envvar, str) else " / ".join(envvar)
-    error.show()
+    text = io.StringIO()
+    error.show(text)
+    click.echo(hide_secrets(text.getvalue()), nl=False, err=True)
 
 
 def _repeat_interrupt(unraisable: Any) -> None:

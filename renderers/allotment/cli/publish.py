@@ -198,14 +198,12 @@ def _fetch_tip(root: Path, source: CommitSource) -> str | None:
     If origin doesn't answer, return the newest commit of this branch in the local repository: with --to, a trial needs no
     origin.
     """
-    from allotment.adapters.git.remote import Remote
     from allotment.services.platform_settings import read_branch
 
     try:
         return _fetch_branch(root, source).tip
     except OperationRefused:
-        name = f"refs/heads/{read_branch(source)}"
-        return Remote(source.repository, str(root)).look(name).get(name)
+        return source.repository.objects.resolve_commit(f"refs/heads/{read_branch(source)}")
 
 
 def _find_settings(root: Path, source: CommitSource, branch: DeclaredBranch | None) -> CommitSource | None:

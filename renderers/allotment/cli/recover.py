@@ -47,7 +47,7 @@ def command(
       allot storage recover solo-ada/models --reason 'The mirror is back'
     """
     from allotment.adapters.git.remote import Remote
-    from allotment.services.recovery import create_recovery_commit, push_recovery, require_merged
+    from allotment.services.recovery import create_branch, create_recovery_commit, push_recovery, require_merged
     from allotment.services.reporter.status_reader import read_reported_status
 
     if not reason.strip() or len(reason) > 2000:
@@ -65,8 +65,11 @@ def command(
     recovery = create_recovery_commit(
         root, ref, what, reason, read_reported_status(here, remote, clusters, [tenant]), force=force
     )
-    target = Remote(here, push or str(root))
-    push_recovery(target, recovery)
+    target = Remote(here, push) if push else None
+    if target:
+        push_recovery(target, recovery)
+    else:
+        create_branch(here, recovery)
     branch = recovery.branch.removeprefix("refs/heads/")
     if style == "json":
         from allotment.reports import outputs
@@ -74,7 +77,7 @@ def command(
 
         facts = recovery._asdict() | {"branch": branch}
         click.echo(
-            outputs.as_json(RecoverOutput(storage=what, pushed=str(target) if push else None, **facts)), nl=False
+            outputs.as_json(RecoverOutput(storage=what, pushed=str(target) if target else None, **facts)), nl=False
         )
         return
     click.echo(f"{branch}: {recovery.commit[:12]} raises {what} to attempt {recovery.attempt}. {recovery.because}.")

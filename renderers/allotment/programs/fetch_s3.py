@@ -122,6 +122,16 @@ def _empty(root: str) -> str:
     return part
 
 
+def signing(endpoint: str, who: Credentials) -> download.Headers:
+    """Return the function that signs the requests to an endpoint. Another host, to which it redirects, gets no signature."""
+
+    def headers(url: str) -> dict[str, str]:
+        is_signed = who.key and url.startswith(f"{endpoint.rstrip('/')}/")
+        return signed(url, who, datetime.datetime.now(datetime.UTC)) if is_signed else {}
+
+    return headers
+
+
 def main() -> None:
     """Run the program. Without credentials in the environment requests aren't signed: the bucket is open to all."""
     arguments = argparse.ArgumentParser(allow_abbrev=False)
@@ -131,10 +141,7 @@ def main() -> None:
     key, secret = os.environ.get("AWS_ACCESS_KEY_ID", ""), os.environ.get("AWS_SECRET_ACCESS_KEY", "")
     who = Credentials(key, secret, found.region)
 
-    def headers(url: str) -> dict[str, str]:
-        return signed(url, who, datetime.datetime.now(datetime.UTC)) if who.key else {}
-
-    bucket = Bucket(download.Web(addresses.connect, headers), found.endpoint, found.bucket)
+    bucket = Bucket(download.Web(addresses.connect, signing(found.endpoint, who)), found.endpoint, found.bucket)
     volume.run(lambda: volume.fill(found.volume, found.job, lambda: fetch(bucket, found.prefix, found.volume)))
 
 

@@ -89,14 +89,17 @@ def fetch_declared_branch(root: Path, remote: Remote, likely: str = DEFAULT_BRAN
 def find_fetched_branch(root: Path, repository: Repository) -> str:
     """Return the branch of the declarations, without a request to the remote.
 
-    This is the branch that the default branch of origin declares, as this clone last fetched it. A clone that doesn't
-    know the default branch takes the branch that the folder declares.
+    This is the branch that the default branch of origin declares, as this clone last fetched it, or else the default branch
+    itself. A clone that doesn't know the default branch takes the branch that the folder declares.
     """
+    head = f"refs/remotes/{ORIGIN}/HEAD"
+    if repository.objects.resolve_commit(head) is None:  # this clone was not made with `git clone`
+        return read_branch(FolderSource(root))
     try:
-        source: Source = CommitSource(root, f"refs/remotes/{ORIGIN}/HEAD", repository)
-    except OperationRefused:  # this clone was not made with `git clone`
-        source = FolderSource(root)
-    return read_branch(source)
+        branch = _read_declared_branch(CommitSource(root, head, repository))
+    except OperationRefused:  # the default branch lacks this folder, which may be a stranger's
+        branch = None
+    return branch or repository.git.run_text("rev_parse", "--abbrev-ref", head).removeprefix(f"{ORIGIN}/")
 
 
 def read_publisher_key(source: Source) -> str | None:

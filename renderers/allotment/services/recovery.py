@@ -14,6 +14,7 @@ from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.history import is_on_first_parents
 from allotment.adapters.git.remote import Remote
+from allotment.adapters.git.repository import Repository
 from allotment.declared.edit_attempt import with_attempt
 from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.gpu_storage import GPUStorage, Prepare
@@ -93,6 +94,17 @@ def require_merged(root: Path, ref: str) -> None:
             f"{commit[:12]} is not merged, and a push of the new branch would also push the commits before it: name a merged"
             f" commit with --commit, such as origin/{declared.branch or 'main'}"
         )
+
+
+def create_branch(repository: Repository, recovery: Recovery) -> None:
+    """Create the branch in the clone. Raises OperationRefused if a branch of that name exists.
+
+    This is no push to the folder. A stranger may have committed the files of a bare repository there, and Git would run its
+    hooks.
+    """
+    if not repository.create_ref(recovery.branch, recovery.commit):
+        name = recovery.branch.removeprefix("refs/heads/")
+        raise OperationRefused(f"this clone already has a branch {name}: merge it, or delete it and try again")
 
 
 def push_recovery(remote: Remote, recovery: Recovery) -> None:

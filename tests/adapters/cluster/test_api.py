@@ -152,6 +152,37 @@ def test_a_token_that_no_header_can_contain_is_refused(tmp_path: Path) -> None:
     assert TOKEN not in str(refused.value)
 
 
+def test_a_plugin_for_credentials_that_fails_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "sh",
+        "args": ["-c", "printf 'run \\033[31maws sso login' >&2; exit 3"],
+        "interactiveMode": "Never",
+    }
+    with serving(otherwise=fails(401)) as server:
+        path = write_kubeconfig(tmp_path, server, {"exec": plugin})  # type: ignore[dict-item]
+        with pytest.raises(OperationRefused, match=r"its login failed: exec: process returned 3. run \\x1b\[31maws"):
+            ApiServer.from_kubeconfig(path, None)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("proxy", ["http://me:proxyPass99@127.0.0.1:99999", "socks5://me:proxyPass99@127.0.0.1:9"])
+def test_a_proxy_that_cannot_be_used_is_named_without_its_password(proxy: str, tmp_path: Path) -> None:
+    with serving(otherwise=fails(500)) as server:
+        configuration = kubeconfig_of(server)
+        configuration["clusters"][0]["cluster"]["proxy-url"] = proxy
+        (tmp_path / "kubeconfig").write_text(yaml.safe_dump(configuration))
+        with pytest.raises(OperationRefused, match="leads to no API server") as refused:
+            ApiServer.from_kubeconfig(tmp_path / "kubeconfig", None)
+    assert "proxyPass99" not in str(refused.value)
+
+
+def test_a_kubeconfig_that_is_no_yaml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "kubeconfig").write_text("clusters: [\n")
+    with pytest.raises(OperationRefused, match="leads to no API server"):
+        ApiServer.from_kubeconfig(tmp_path / "kubeconfig", None)
+
+
 def test_a_plugin_for_credentials_gets_no_token_of_the_forge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALLOT_FORGE_TOKEN", "s3cret")
     script = f"env > {tmp_path}/seen; cat {tmp_path}/answer"

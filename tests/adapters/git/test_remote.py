@@ -223,6 +223,18 @@ def test_a_remote_that_is_none_is_told(url: str, repository: Repository) -> None
         Remote(repository, url).fetch(BRANCH)
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_password_with_a_slash_is_not_shown(named: bool, repository: Repository) -> None:
+    url = "https://me:pa/ssWord99@127.0.0.1:1/x.git"
+    if named:
+        git(repository.folder, "remote", "add", "origin", url)
+    with pytest.raises(OperationRefused, match="write %2F for a slash") as caught:
+        Remote(repository, "origin" if named else url)
+    assert "ssWord99" not in str(caught.value)
+    for fine in ("https://forge.example:8443/team@home/x.git", "https://forge.example/a:b/c@d"):
+        assert Remote(repository, fine).url == fine
+
+
 def test_a_password_is_not_shown(repository: Repository) -> None:
     remote = Remote(repository, "https://bot:s3cret@127.0.0.1:1/x.git")
     assert str(remote) == "https://127.0.0.1:1/x.git"

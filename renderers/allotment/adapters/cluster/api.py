@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import email.utils
 import json
+import logging
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -17,6 +19,8 @@ from urllib.parse import unquote, urlencode, urlsplit
 import urllib3
 from kubernetes import client, config
 from kubernetes.config.config_exception import ConfigException
+from urllib3.exceptions import HTTPError
+from yaml import YAMLError
 
 from allotment.adapters.foreign_programs import without_forge_token
 from allotment.adapters.header_values import can_be_in_header
@@ -89,9 +93,10 @@ class ApiServer:
                     config.load_incluster_config(client_configuration=configuration)
                 else:
                     file = None if kubeconfig is None else str(kubeconfig)
-                    with without_forge_token():
+                    with without_forge_token(), _collect_login_errors():
                         config.load_kube_config(file, context, client_configuration=configuration)
-            except (ConfigException, OSError, KeyError, TypeError) as error:
+                _connection_pool(configuration)
+            except (ConfigException, OSError, KeyError, TypeError, ValueError, HTTPError, YAMLError) as error:
                 where = "the usual kubeconfig" if kubeconfig is None else str(kubeconfig)
                 raise OperationRefused(f"{where} leads to no API server: {error}") from None
             _strip_tokens(configuration)
@@ -237,6 +242,25 @@ def _build_proxy_options(configuration: client.Configuration) -> dict[str, Any]:
     if proxy.username:
         options["http_proxy_auth"] = (unquote(proxy.username), unquote(proxy.password or ""))
     return options
+
+
+@contextmanager
+def _collect_login_errors() -> Iterator[None]:
+    """Raise ConfigException with the errors of the login program of a kubeconfig.
+
+    The `kubernetes` package only logs them, with the output of the program, and continues without credentials.
+    """
+    errors = list[str]()
+    collector = logging.Handler(logging.ERROR)
+    collector.emit = lambda record: errors.append(record.getMessage())  # type: ignore[method-assign]
+    root = logging.getLogger()
+    root.addHandler(collector)
+    try:
+        yield
+    finally:
+        root.removeHandler(collector)
+    if errors:
+        raise ConfigException(f"its login failed: {escape_unprintable('; '.join(errors), 400)}")
 
 
 def _connection_pool(configuration: client.Configuration) -> Any:

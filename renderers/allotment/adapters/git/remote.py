@@ -63,6 +63,7 @@ _BARE_NAME = re.compile(r"[^/:]*[^/:.][^/:]*")  # a word that is neither a URL n
 _MIN_TOKEN_LENGTH = 16  # characters; the name of a person is shorter than the token of a forge
 _REDIRECT_PATTERN = re.compile(r"returned error: 30[1278]\b")
 _USERINFO_PATTERN = re.compile(r"://[^/\s'\"]*@")
+_UNESCAPED_PASSWORD = re.compile(r"https?://[^/@:]+:(?![0-9]*/)([^@\s]*/[^@\s]*)@")
 _LOCK_PATTERN = re.compile(r"Unable to create '([^']*\.lock)': File exists")
 # During a fetch or push, Git prints its progress every second while data arrives. `git ls-remote` prints no progress.
 # The liveness probe of a publisher fails only after a longer silence than these limits allow.
@@ -157,6 +158,11 @@ class Remote:
         if location == url and _BARE_NAME.fullmatch(url):
             raise OperationRefused(
                 f"this clone has no remote named {quote_value(url)}: add it with `git remote add`, or write a URL, or a path with a slash"
+            )
+        if match := _UNESCAPED_PASSWORD.match(location):
+            hide_in_errors(match[1])
+            raise OperationRefused(
+                "the password in the URL of the remote has a character to escape: write %2F for a slash"
             )
         hide_in_errors(*_list_secrets(location))
         self._name, self._userinfo = url, _userinfo(location)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from allotment.adapters.git.commands import ENVIRONMENT, GitCommands, GitFailed
+from allotment.adapters.git.commands import ENVIRONMENT, QUIET_SETTINGS, GitCommands, GitFailed
 from allotment.adapters.git.object_reader import OBJECT_ID, LimitExceeded, ObjectReader
 from allotment.adapters.git.tree_comparison import TreeComparison
 from allotment.adapters.git.trees import MAX_COMMIT_BYTES, MAX_DEPTH, REGULAR, TREE, TreeReader, check_limits
@@ -108,6 +108,10 @@ class Repository:
         return self.resolve(
             name, f"{missing}: fetch it, or write another" if self.has_commits() else f"{missing}, as {NO_COMMIT_TEXT}"
         )
+
+    def create_ref(self, name: str, commit: str) -> bool:
+        """Point a new ref of this repository at a commit, and return True. Return False if the ref exists."""
+        return self.git.run("update_ref", name, commit, "0" * 40, settings=QUIET_SETTINGS).exit_code == 0
 
     def list_refs(self, prefix: str) -> list[str]:
         """Return the full names of the refs of this repository that begin with `prefix`, which ends with a slash."""

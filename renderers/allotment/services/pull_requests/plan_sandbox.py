@@ -197,6 +197,7 @@ def _handle_request(plan_request: PlanRequest, ready: Any) -> dict[str, Any]:
 
     from allotment.adapters.file_cache import FileCache, cache_name
     from allotment.adapters.git.commit_source import CommitSource
+    from allotment.adapters.git.repository import SignaturesUnavailable
     from allotment.declared.people import parse_account
     from allotment.reports.plan.comment import render_comment
     from allotment.rules.ownership import Review
@@ -227,6 +228,8 @@ def _handle_request(plan_request: PlanRequest, ready: Any) -> dict[str, Any]:
             processes=plan_request.processes,
             first=first,
         )
+    except SignaturesUnavailable as error:  # says nothing about the change
+        return {"base": str(error)}
     except (IsolationBroken, OperationRefused) as error:
         return {"refused": str(error), "isolation": isinstance(error, IsolationBroken)}
     text = render_comment(plan_result, plan_request.comment_bytes)
