@@ -234,7 +234,7 @@ def test_other_pages_are_not_there(running: Running) -> None:
     ],
 )
 def test_a_wrong_option_is_told(words: tuple[str, ...], expected_error: str, allot: Allot, tmp_path: Path) -> None:
-    result = allot("run", "--source", "x", "--branch", "main", "--data", tmp_path / "data", *words)
+    result = allot("run", "--source", "./x", "--branch", "main", "--data", tmp_path / "data", *words)
     assert (result.code, result.out) == (2, "")
     assert expected_error in result.err
 

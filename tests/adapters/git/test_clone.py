@@ -64,7 +64,7 @@ def used_elsewhere(folder: Path) -> Iterator[None]:
 @pytest.mark.process
 def test_a_clone_that_another_process_uses_is_refused(tmp_path: Path, allot: Allot) -> None:
     with used_elsewhere(tmp_path / "data"):
-        result = allot("run", "--publish", "--source", "x", "--data", tmp_path / "data", "--listen", "127.0.0.1:0")
+        result = allot("run", "--publish", "--source", "./x", "--data", tmp_path / "data", "--listen", "127.0.0.1:0")
         words = f"allot: {tmp_path}/data is used by another process of Allotment, and a clone has one user at a time: end that process, or name another folder with --data\n"
         assert (result.code, result.err) == (2, words)
     assert Clone.open_or_create(tmp_path / "data") is Clone.open_or_create(tmp_path / "data"), (
