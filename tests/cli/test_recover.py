@@ -90,6 +90,10 @@ def test_no_hook_of_a_folder_runs(published: Place, allot: Allot, tmp_path: Path
     assert git(top, "rev-parse", f"{BRANCH}^") == git(top, "rev-parse", "main")
     again = allot(*words)
     assert (again.code, f"this clone already has a branch {BRANCH}" in again.err) == (2, True)
+    git(top, "branch", "-q", "-D", BRANCH)
+    git(top, "branch", "-q", "recover")
+    blocked = allot(*words)
+    assert (blocked.code, f"Git can't create refs/heads/{BRANCH}: " in blocked.err) == (2, True)
     assert not (tmp_path / "ran").exists()
 
 

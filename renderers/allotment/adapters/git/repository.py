@@ -110,8 +110,14 @@ class Repository:
         )
 
     def create_ref(self, name: str, commit: str) -> bool:
-        """Point a new ref of this repository at a commit, and return True. Return False if the ref exists."""
-        return self.git.run("update_ref", name, commit, "0" * 40, settings=QUIET_SETTINGS).exit_code == 0
+        """Point a new ref of this repository at a commit, and return True. Return False if the ref exists.
+
+        Raises OperationRefused if Git can't write the ref.
+        """
+        ended = self.git.run("update_ref", name, commit, "0" * 40, settings=QUIET_SETTINGS)
+        if ended.exit_code and self.objects.resolve_commit(name) is None:
+            raise OperationRefused(f"Git can't create {name}: {escape_unprintable(ended.stderr.strip(), 400)}")
+        return ended.exit_code == 0
 
     def list_refs(self, prefix: str) -> list[str]:
         """Return the full names of the refs of this repository that begin with `prefix`, which ends with a slash."""
