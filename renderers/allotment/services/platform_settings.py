@@ -93,7 +93,11 @@ def find_fetched_branch(root: Path, repository: Repository) -> str:
     itself. A clone that doesn't know the default branch takes the branch that the folder declares.
     """
     head = f"refs/remotes/{ORIGIN}/HEAD"
-    if repository.objects.resolve_commit(head) is None:  # this clone was not made with `git clone`
+    try:
+        is_known = repository.objects.resolve_commit(head) is not None
+    except OperationRefused:  # the folder is not in a Git repository
+        is_known = False
+    if not is_known:  # this clone was not made with `git clone`
         return read_branch(FolderSource(root))
     try:
         branch = _read_declared_branch(CommitSource(root, head, repository))

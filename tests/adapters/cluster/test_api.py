@@ -166,6 +166,7 @@ def test_a_plugin_for_credentials_that_fails_is_named(tmp_path: Path, capfd: pyt
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.filterwarnings("ignore::urllib3.exceptions.DependencyWarning")
 @pytest.mark.parametrize("proxy", ["http://me:proxyPass99@127.0.0.1:99999", "socks5://me:proxyPass99@127.0.0.1:9"])
 def test_a_proxy_that_cannot_be_used_is_named_without_its_password(proxy: str, tmp_path: Path) -> None:
     with serving(otherwise=fails(500)) as server:
