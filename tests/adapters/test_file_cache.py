@@ -8,7 +8,7 @@ from allotment.adapters.file_cache import FileCache
 
 
 @pytest.mark.parametrize(("stored", "new", "written"), [(0, 1, True), (99, 1, True), (200, 1, False), (200, 3, True)])
-def test_it_is_written_when_enough_of_it_is_new(stored: int, new: int, written: bool) -> None:
+def test_file_cache_saves_after_enough_new_values(stored: int, new: int, written: bool) -> None:
     before = FileCache.load("here", "key")
     for number in range(stored):
         before.put(f"tenant-{number}", ["fine"])
@@ -22,7 +22,7 @@ def test_it_is_written_when_enough_of_it_is_new(stored: int, new: int, written: 
     assert [values.get(f"tenant-{number}") == ["fine", "again"] for number in range(new)] == [written] * new
 
 
-def test_what_is_gone_counts_as_new() -> None:
+def test_file_cache_saves_after_a_removal_of_values() -> None:
     memory = FileCache.load("here", "key")
     for number in range(200):
         memory.put(f"tenant-{number}", ["fine"])

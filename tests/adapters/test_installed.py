@@ -47,7 +47,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch, text: str | None) -> None:
     ],
     ids=["commit", "wheel", "wheel without a hash", "folder without Git", "index", "no mapping", "no hashes", "a list"],
 )
-def test_what_pip_recorded_is_the_address(direct_url: object, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installed_address_reads_pip_records(direct_url: object, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded(monkeypatch, json.dumps(direct_url))
     assert installed_address() == address
 

@@ -41,7 +41,7 @@ def test_every_reason_is_documented() -> None:
     assert REASON.findall((PROJECT / "docs/operate/metrics.md").read_text(encoding="utf-8")) == list(PUBLISH_REASONS)
 
 
-def test_what_can_be_counted_is_at_0_before_it_happens() -> None:
+def test_counters_start_at_zero_before_the_first_event() -> None:
     """Or else increase() misses the first."""
     registry = CollectorRegistry()
     ReportMetrics("eu-1", registry)

@@ -62,7 +62,7 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
         PageFolder(tmp_path / "link")
 
 
-def test_what_is_in_the_way_of_a_page_is_removed(tmp_path: Path) -> None:
+def test_page_folder_removes_paths_that_block_a_page(tmp_path: Path) -> None:
     folder = PageFolder(tmp_path / "site")
     folder.write("a", b"1")
     assert folder.write("a/b/c.html", b"2")

@@ -45,7 +45,7 @@ def test_only_what_changed_is_touched(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_what_is_not_selected_stays(tmp_path: Path) -> None:
+def test_tree_folder_preserves_files_outside_the_selection(tmp_path: Path) -> None:
     out = tmp_path / "out"
     write(out, ONE)
     with TreeFolder(out) as folder:
@@ -55,7 +55,7 @@ def test_what_is_not_selected_stays(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_somebody_elses_is_refused(tmp_path: Path) -> None:
+def test_tree_folder_refuses_foreign_paths(tmp_path: Path) -> None:
     write(tmp_path / "real", ONE)
     (tmp_path / "link").symlink_to(tmp_path / "real")
     (tmp_path / "file").write_text("x")
@@ -126,7 +126,7 @@ def test_a_file_system_without_exchange_still_gets_its_tree(tmp_path: Path, monk
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_what_is_no_regular_file_is_refused_and_stays(tmp_path: Path) -> None:
+def test_tree_folder_refuses_and_preserves_a_special_file(tmp_path: Path) -> None:
     write(tmp_path / "out", ONE)
     os.mkfifo(tmp_path / "out/c/f.yaml")
     for tree in (ONE, {**ONE, "c/f.yaml": b"f\n"}):
@@ -158,7 +158,7 @@ def test_a_folder_of_somebody_elses_is_refused_before_it_is_read(tmp_path: Path)
         write(tmp_path / "out", ONE)
 
 
-def test_what_a_kill_between_two_moves_left_aside_comes_back(tmp_path: Path) -> None:
+def test_tree_folder_restores_the_old_tree_after_a_kill(tmp_path: Path) -> None:
     write(tmp_path / "out", ONE)
     (tmp_path / "out").rename(tmp_path / ".out.allotment-old")
     with TreeFolder(tmp_path / "out") as folder:
@@ -170,7 +170,7 @@ def test_what_a_kill_between_two_moves_left_aside_comes_back(tmp_path: Path) -> 
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_who_is_refused_keeps_no_other_waiting(tmp_path: Path) -> None:
+def test_tree_folder_releases_the_lock_after_a_refusal(tmp_path: Path) -> None:
     folder = TreeFolder(tmp_path / "out")
     (tmp_path / "out").write_text("a file by now")
     for _ in range(2):

@@ -10,7 +10,7 @@ from tests.conftest import Allot
 CERT_MANAGER = "platform/add-ons/cert-manager.yaml"
 
 
-def test_it_lists_what_is_declared(sample: Path, allot: Allot) -> None:
+def test_add_on_list_prints_a_table(sample: Path, allot: Allot) -> None:
     result = allot("add-on", "list", "--repo", sample)
     assert (result.code, result.err) == (0, "")
     lines = [line.split() for line in result.out.splitlines()]
@@ -20,7 +20,7 @@ def test_it_lists_what_is_declared(sample: Path, allot: Allot) -> None:
     assert ["karpenter", "1.14.1", "0", "karpenter", "us-1", "oci://public.ecr.aws/karpenter/karpenter"] in lines
 
 
-def test_it_lists_them_for_programs(sample: Path, allot: Allot) -> None:
+def test_add_on_list_prints_json(sample: Path, allot: Allot) -> None:
     output = json.loads(allot("add-on", "list", "--repo", sample, "-o", "json").out)
     assert output["kind"] == "AddOnOutput"
     assert {
@@ -37,7 +37,7 @@ def test_it_lists_them_for_programs(sample: Path, allot: Allot) -> None:
     } in output["addOns"]
 
 
-def test_what_cannot_be_read_is_told_beside_the_rest(sample: Path, allot: Allot) -> None:
+def test_add_on_list_reports_an_invalid_file_and_lists_the_rest(sample: Path, allot: Allot) -> None:
     path = sample / CERT_MANAGER
     path.write_text(path.read_text().replace("v1.21.2", "latest"))
     result = allot("add-on", "list", "--repo", sample)
@@ -64,7 +64,7 @@ def test_going_back_is_refused_unless_it_is_meant(sample: Path, allot: Allot) ->
     assert allot(*words, "--force").out == f"{CERT_MANAGER}: v1.21.2 → v1.20.9\n"
 
 
-def test_what_pins_nothing_is_refused(sample: Path, allot: Allot) -> None:
+def test_add_on_upgrade_refuses_unknown_names_and_invalid_pins(sample: Path, allot: Allot) -> None:
     before = (sample / CERT_MANAGER).read_bytes()
     for words, why in (
         (("cert-manger", "v1.22.0"), "no add-on is named 'cert-manger'; did you mean 'cert-manager'?"),

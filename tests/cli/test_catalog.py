@@ -73,7 +73,7 @@ def test_memory_that_mps_limits_is_told(sample: Path, run_catalog: Allot) -> Non
     assert memory == {"l4-mps": ("24Gi", "6Gi"), "l4-quarter": ("24Gi", None)}
 
 
-def test_what_a_tenant_can_have(run_catalog: Allot) -> None:
+def test_catalog_shows_the_offers_and_limits_of_a_tenant(run_catalog: Allot) -> None:
     result = run_catalog("--tenant", "solo-ada", "--cluster", "eu-1")
     can, _, cannot = result.out.partition("\nNot for solo-ada now\n")
     assert (
@@ -102,7 +102,7 @@ def test_an_app_that_no_unit_of_the_tenants_holds_is_not_offered(run_catalog: Al
     assert "lora-trainer" in run_catalog("--tenant", "studio-kite").out.partition("\nNot for studio-kite now\n")[0]
 
 
-def test_what_is_overspent_is_said(sample: Path, run_catalog: Allot) -> None:
+def test_catalog_shows_an_exceeded_and_a_missing_budget(sample: Path, run_catalog: Allot) -> None:
     edit(sample, "platform/plans/starter.yaml", 'perMonth: "300"', 'perMonth: "100"')
     assert "Budget left:   -60.30 of 100.00 EUR a month, only a warning\n" in run_catalog("--tenant", "solo-ada").out
     (sample / "platform/plans/starter.yaml").write_text(
@@ -126,7 +126,7 @@ def test_before_its_first_price_nothing_is_sold(run_catalog: Allot) -> None:
     assert (quarter["isSold"], quarter["nextPrice"]) == (False, {"from": "2026-01-01", "price": 0.24})
 
 
-def test_what_each_tenant_costs(sample: Path, run_catalog: Allot) -> None:
+def test_catalog_lists_the_cost_of_each_tenant(sample: Path, run_catalog: Allot) -> None:
     edit(sample, "platform/plans/starter.yaml", 'perMonth: "300"', 'perMonth: "100"')
     result = run_catalog("--tenants")
     title, *lines = [" ".join(line.split()) for line in result.out.splitlines()]
@@ -257,7 +257,7 @@ def test_units_that_are_ready_are_the_reporters_words(place: Place, allot: Allot
         assert (ready(), ready("--tenant", "studio-kite"), ready("--tenant", "film-house")) == (shared, own, shared)
 
 
-def test_it_needs_no_repository_of_git(run_catalog: Allot) -> None:
+def test_catalog_needs_no_git_repository(run_catalog: Allot) -> None:
     result = run_catalog()
     assert result.err.startswith("the number of ready units is unknown: ")
     assert run_catalog("-q").err == ""
@@ -275,7 +275,7 @@ def test_a_name_that_nobody_knows(words: tuple[str, ...], expected_error: str, r
     assert (result.code, result.out, result.err) == (2, "", expected_error)
 
 
-def test_what_is_wrong_is_left_out(sample: Path, run_catalog: Allot) -> None:
+def test_catalog_counts_and_ignores_invalid_declarations(sample: Path, run_catalog: Allot) -> None:
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
     result = run_catalog()
     assert result.err.splitlines()[0] == "invalid declarations are ignored here: 1 problem, see `allot validate`"

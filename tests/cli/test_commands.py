@@ -192,7 +192,7 @@ def test_the_name_of_a_field_lists_its_paths(name: str, allot: Allot) -> None:
 
 
 @pytest.mark.process
-def test_who_reads_no_further_hears_of_no_bug() -> None:
+def test_explain_exits_silently_on_a_closed_pipe() -> None:
     ours, theirs = os.pipe()
     os.close(ours)
     run = [sys.executable, "-P", "-m", "allotment", "explain", "rule"]

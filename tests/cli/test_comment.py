@@ -137,7 +137,7 @@ def test_only_open_requests_for_the_branch_that_counts_are_planned(desk: Desk) -
 
 
 @on_each_forge
-def test_who_approved_is_asked_of_the_forge(desk: Desk) -> None:
+def test_comment_reads_approvals_from_the_forge(desk: Desk) -> None:
     head = desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n", author="eve")
     desk.comment("--number", 1)
     assert desk.status(head) == "failure"
@@ -250,7 +250,7 @@ def test_a_rollout_that_a_person_removed_or_locked_is_silent(desk: Desk) -> None
     assert desk.rollouts(2) == []
 
 
-def test_who_is_kept_as_published_before_is_told_so(desk: Desk) -> None:
+def test_comment_explains_why_publish_retains_a_tenant(desk: Desk) -> None:
     desk.place.publish()
     desk.propose(1, "l4-quarter", "l4-nothing")
     desk.merge(1)
@@ -308,7 +308,7 @@ def test_a_change_that_another_one_overtook_says_so(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--number", "0"), ("--all", "--number", "1")])
-def test_it_says_which_or_nothing(desk: Desk, words: tuple[str, ...]) -> None:
+def test_comment_requires_either_all_or_a_number(desk: Desk, words: tuple[str, ...]) -> None:
     assert desk.comment(*words).code == 2
 
 
@@ -344,7 +344,7 @@ def test_all_of_one_commit_are_planned_whichever_is_named(desk: Desk) -> None:
 
 @pytest.mark.parametrize("status", [403, 422, 502])
 @pytest.mark.parametrize("what", ["statuses", "comments"])
-def test_what_the_forge_refuses_of_one_keeps_no_other_from_a_verdict(desk: Desk, what: str, status: int) -> None:
+def test_comment_checks_other_pull_requests_after_a_refusal(desk: Desk, what: str, status: int) -> None:
     """Such as a comment on what somebody proposes who blocks us."""
     merged = desk.propose(1, "spec:\n", "spec:\n  description: Merged.\n")
     desk.merge(1)

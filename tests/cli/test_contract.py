@@ -22,7 +22,7 @@ DECLARED = ("validate", "--as-of", DAY)
 
 
 @pytest.mark.parametrize("command", OUTPUTS)
-def test_what_prints_json_has_a_schema_that_init_hands_out(command: str) -> None:
+def test_every_command_with_json_output_has_a_schema(command: str) -> None:
     # All commands that edit declarations print a ChangeOutput.
     assert command == "change" or command.partition(" ")[0] in COMMANDS
     assert (PROJECT / f"schemas/output/{schema_file(command)}").is_file()
@@ -46,7 +46,7 @@ def test_a_command_below_another_can_too(words: tuple[str, ...], place: Place, a
 
 
 @pytest.mark.parametrize("words", [("-C", "{folder}", *DECLARED), (*DECLARED, "-C", "{folder}")])
-def test_it_looks_in_the_folder_that_it_is_told(
+def test_validate_reads_the_folder_of_the_c_option(
     words: tuple[str, ...],
     sample: Path,
     allot: Allot,
@@ -70,7 +70,7 @@ def test_a_variable_says_where_the_repository_is(
     assert allot(*DECLARED).code == 0
 
 
-def test_what_a_variable_says_wrong_is_the_variables(allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_message_names_the_invalid_environment_variable(allot: Allot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALLOT_REPO", "/nowhere")
     result = allot(*DECLARED)
     assert result.code == 2
@@ -202,7 +202,7 @@ def test_each_shell_has_a_script(shell: str, allot: Allot) -> None:
         subprocess.run(["bash", "-n"], input=result.out, text=True, check=True)
 
 
-def test_who_owns_what_can_be_read_by_programs(sample: Path, allot: Allot) -> None:
+def test_ownership_codeowners_prints_json(sample: Path, allot: Allot) -> None:
     output = checked("ownership", allot("ownership", "codeowners", "--repo", sample, "-o", "json").out)
     owners = {rule["path"]: rule["owners"] for rule in output["paths"]}
     assert next(iter(owners)) == "**"
@@ -210,7 +210,7 @@ def test_who_owns_what_can_be_read_by_programs(sample: Path, allot: Allot) -> No
     assert owners["tenants/solo-ada/members.yaml"] == ["@ada-k"]
 
 
-def test_what_argo_cd_needs_is_the_same_objects_as_json(sample: Path, allot: Allot) -> None:
+def test_bootstrap_prints_the_same_objects_as_json(sample: Path, allot: Allot) -> None:
     output = json.loads(allot("bootstrap", "--repo", sample, "-o", "json").out)
     assert (output["apiVersion"], output["kind"]) == ("v1", "List")
     assert output["items"] == list(yaml.safe_load_all(allot("bootstrap", "--repo", sample).out))

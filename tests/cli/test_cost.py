@@ -172,7 +172,7 @@ def test_without_a_record_there_is_no_forecast(run: Run) -> None:
         (("solo-adda",), "no tenant is named 'solo-adda'"),
     ],
 )
-def test_what_the_command_refuses(run: Run, words: tuple[str, ...], message: str) -> None:
+def test_cost_refuses_invalid_arguments(run: Run, words: tuple[str, ...], message: str) -> None:
     result = run(*words)
     assert result.code != 0
     assert message in result.err

@@ -159,7 +159,7 @@ def test_a_removal_is_followed(out: Seen) -> None:
     assert "Declared by:      nothing any more\n" in out("solo-ada/webui").out
 
 
-def test_what_moves_to_another_cluster_is_shown_in_both(out: Seen) -> None:
+def test_status_shows_a_moving_instance_in_both_clusters(out: Seen) -> None:
     out.place.report("eu-1", running(out.place, WEBUI), observed=now())
     edit(out.place.root, WEBUI, "cluster: eu-1", "cluster: us-1")
     out.place.merge()
@@ -167,7 +167,7 @@ def test_what_moves_to_another_cluster_is_shown_in_both(out: Seen) -> None:
     assert rows == [["solo-ada/webui", "eu-1", "Removing"], ["solo-ada/webui", "us-1", "Merged"]]
 
 
-def test_what_a_resize_keeps_and_waits_for(out: Seen) -> None:
+def test_status_explains_a_resize_that_waits(out: Seen) -> None:
     edit(out.place.root, "clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 1")
     edit(out.place.root, "tenants/solo-ada/tenant.yaml", "plan: starter", "plan: team")
     assert out.place.merged().err == ""
@@ -218,7 +218,7 @@ def test_a_platform_that_is_wrong_stops_all(out: Seen) -> None:
     assert (state, why[: len(words)]) == ("Merged", words)
 
 
-def test_what_was_merged_elsewhere_counts_before_it_is_fetched(out: Seen, tmp_path: Any) -> None:
+def test_status_reads_merges_of_the_remote_before_a_fetch(out: Seen, tmp_path: Any) -> None:
     other = out.place.fork(tmp_path / "other")
     (other.root / "tenants/solo-ada/instances/second.yaml").write_text(INSTANCE.format(name="second", labels=""))
     git(other.root, "add", "-A")
@@ -300,7 +300,7 @@ def test_rows_are_chosen(out: Seen) -> None:
         (("--stocks", "--state", "Running"), "Error: --stocks can be combined only with --cluster"),
     ],
 )  # fmt: skip
-def test_what_is_not_there_is_told_with_the_nearest(words: tuple[str, ...], expected_error: str, out: Seen) -> None:
+def test_status_answers_invalid_values_with_advice(words: tuple[str, ...], expected_error: str, out: Seen) -> None:
     result = out(*words)
     assert (result.code, result.out, result.err.splitlines()[-1]) == (2, "", expected_error)
 
@@ -367,7 +367,7 @@ def removed(out: Seen, count: int) -> list[str]:
     return [f"{path.parts[-3]}/{path.stem}" for path in paths]
 
 
-def test_what_the_brake_stops_is_removing_and_the_first_line_says_so(out: Seen) -> None:
+def test_status_shows_removals_that_the_brake_stops(out: Seen) -> None:
     names = removed(out, 9)
     result = out()
     commit = git(out.place.remote, "rev-parse", "refs/allotment/source")
@@ -418,7 +418,7 @@ def test_an_invalid_platform_hides_nothing(out: Seen) -> None:
     assert "platform/platform.yaml:" in why
 
 
-def test_what_is_said_of_another_cluster_is_left_out(out: Seen) -> None:
+def test_status_omits_messages_of_other_clusters(out: Seen) -> None:
     result = out("--cluster", "eu-1")
     assert "eu-1: no reporter has reported it yet" in result.err
     assert "us-1" not in result.err

@@ -202,7 +202,7 @@ def test_groups_count_in_the_clusters_of_their_tenant(
     assert "4 tenants name groups (ml-orbit first)" in text
 
 
-def test_what_a_cluster_says_does_nothing_to_a_terminal(
+def test_doctor_escapes_control_characters_of_a_cluster(
     sample: Path, allot: Allot, connection_options: list[object], answers: Answers
 ) -> None:
     application = answers.bed.find_object(cluster_snapshot.APPLICATIONS, "allotment--root--eu-1")
@@ -340,7 +340,7 @@ def test_a_repository_that_is_published_and_not_reported(published: Place, allot
     assert allot("doctor", "--repo", published.root).code == 1
 
 
-def test_what_is_merged_and_not_published(published: Place, allot: Allot) -> None:
+def test_doctor_warns_of_unpublished_merges(published: Place, allot: Allot) -> None:
     edit(published.root, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quarter # mine")
     published.merge()
     findings = lines(allot, published.root)

@@ -42,7 +42,7 @@ def stored(place: Place) -> str:
     return place.tree("eu-1")[STORED].partition("\nkind: Job\n")[2]
 
 
-def test_it_starts_when_its_storage_was_seen_prepared(waiting: Place) -> None:
+def test_publish_starts_an_instance_after_preparation_of_the_storage(waiting: Place) -> None:
     commit = seen(waiting)
     assert waiting.publish().err == ""
     assert replicas(waiting) == 1
@@ -328,7 +328,7 @@ def test_a_volume_that_is_another_by_now_closes_its_gate_unless_somebody_runs_on
     assert replicas(waiting) == 0
 
 
-def test_what_ran_before_its_storage_said_that_it_is_prepared_runs_on_without_a_status(waiting: Place) -> None:
+def test_publish_does_not_stop_an_older_instance_without_a_status(waiting: Place) -> None:
     """A tree of the version before: no Job is kept, and no storage says that it was seen prepared."""
     seen(waiting)
     waiting.publish()

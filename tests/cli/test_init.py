@@ -38,7 +38,7 @@ def workflow(folder: Path, forge: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("program", [COMMIT, WHEEL, IMAGE], ids=["commit", "wheel", "image"])
 @pytest.mark.parametrize("forge", WORKFLOWS)
-def test_it_begins_with_the_least_that_is_valid(forge: str, program: str, allot: Allot, tmp_path: Path) -> None:
+def test_init_writes_a_minimal_valid_repository(forge: str, program: str, allot: Allot, tmp_path: Path) -> None:
     folder = tmp_path / "gpus"
     result = init(allot, folder, forge.upper(), "--branch", "1.0", program=program)
     assert (result.code, result.err) == (0, "")
@@ -78,7 +78,7 @@ def test_it_begins_with_the_least_that_is_valid(forge: str, program: str, allot:
     )
 
 
-def test_it_says_what_is_still_to_be_filled_in_and_where(allot: Allot, tmp_path: Path) -> None:
+def test_init_lists_the_values_to_replace(allot: Allot, tmp_path: Path) -> None:
     lines = init(allot, tmp_path).out.splitlines()
     begin = lines.index("Replace these values in this folder:") + 1
     blanks = [line.split("  ")[1:] for line in lines[begin : lines.index("", begin)]]
@@ -105,7 +105,7 @@ def test_the_readme_keeps_what_is_still_to_be_filled_in(allot: Allot, tmp_path: 
     assert "filled in" not in (tmp_path / "sample/README.md").read_text()
 
 
-def test_what_it_wrote_is_json_too(allot: Allot, tmp_path: Path) -> None:
+def test_init_prints_json(allot: Allot, tmp_path: Path) -> None:
     output = checked("init", init(allot, tmp_path, "GitHub", "-o", "json").out)
     assert output["files"] == sorted(files(tmp_path))
     assert len(output["blanks"]) == 15
@@ -359,7 +359,7 @@ def test_the_ci_fits_its_schema(forge: str, schema: str, program: str, allot: Al
 
 
 @pytest.mark.parametrize("forge", ["GitHub", "Gitea", "Forgejo"])
-def test_what_checks_a_pull_request_may_write_nothing(forge: str, allot: Allot, tmp_path: Path) -> None:
+def test_init_grants_no_write_permission_to_the_validate_job(forge: str, allot: Allot, tmp_path: Path) -> None:
     init(allot, tmp_path, forge)
     ci_workflow = workflow(tmp_path, forge)
     assert ci_workflow["permissions"] == {}
@@ -375,7 +375,7 @@ def test_what_checks_a_pull_request_may_write_nothing(forge: str, allot: Allot, 
 
 
 @pytest.mark.parametrize("forge", ["GitHub", "Gitea", "Forgejo"])
-def test_what_holds_a_token_checks_out_and_runs_nothing_of_a_pull_request(
+def test_init_separates_jobs_with_a_token_from_the_code_of_a_pull_request(
     forge: str, allot: Allot, tmp_path: Path
 ) -> None:
     init(allot, tmp_path, forge)

@@ -39,7 +39,7 @@ def upgrade(allot: Allot, folder: Path, *more: str, program: str = NEWER) -> Any
     return allot("init", "--upgrade", folder, "--program", program, *more)
 
 
-def test_it_updates_what_nobody_edits_and_shows_the_difference(allot: Allot, cloud: Path, tmp_path: Path) -> None:
+def test_init_upgrade_updates_generated_files_and_shows_a_diff(allot: Allot, cloud: Path, tmp_path: Path) -> None:
     before = files(cloud)
     result = upgrade(allot, cloud)
     assert (result.code, result.err) == (0, "")
@@ -70,7 +70,7 @@ def test_a_dry_run_writes_nothing(allot: Allot, cloud: Path) -> None:
     assert files(cloud) == before
 
 
-def test_what_is_not_committed_is_not_overwritten(allot: Allot, cloud: Path) -> None:
+def test_init_upgrade_refuses_to_overwrite_uncommitted_changes(allot: Allot, cloud: Path) -> None:
     (cloud / ".github/workflows/allot.yaml").write_text("on: [push]\n")
     before = files(cloud)
     result = upgrade(allot, cloud)
@@ -81,7 +81,7 @@ def test_what_is_not_committed_is_not_overwritten(allot: Allot, cloud: Path) -> 
     assert files(cloud) == before
 
 
-def test_what_git_ignores_is_not_overwritten_and_peoples_files_stay(allot: Allot, cloud: Path) -> None:
+def test_init_upgrade_overwrites_neither_ignored_nor_foreign_files(allot: Allot, cloud: Path) -> None:
     (cloud / ".gitignore").write_text(".vscode/\n.allot/venv/\n")
     git(cloud, "rm", "-q", "--cached", ".vscode/settings.json")
     for path in (".allot/venv/x", "schemas/own/Ours.schema.json"):
@@ -140,7 +140,7 @@ def test_an_image_needs_no_pins(allot: Allot, cloud: Path) -> None:
         ((), "--program: '' names nothing that stays the same"),
     ],
 )
-def test_what_a_new_repository_alone_has_is_refused(
+def test_init_upgrade_refuses_options_of_a_new_repository(
     arguments: tuple[str, ...], words: str, allot: Allot, cloud: Path
 ) -> None:
     result = allot("init", "--upgrade", cloud, *arguments)

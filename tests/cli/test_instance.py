@@ -17,12 +17,12 @@ HOST = "    host: ssh.eu-1.gpu.northlight.example\n"
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJKnB5nhnYc0/s+45ZqpMOnzhvdkUFmh8vBOuEg8m18d"
 
 
-def test_it_prints_the_url(sample: Path, allot: Allot) -> None:
+def test_instance_open_prints_the_url(sample: Path, allot: Allot) -> None:
     result = allot("instance", "open", "solo-ada/webui", "--repo", sample)
     assert (result.code, result.out, result.err) == (0, f"{URL}\n", "")
 
 
-def test_it_prints_the_ssh_command(sample: Path, allot: Allot) -> None:
+def test_instance_open_prints_the_ssh_command(sample: Path, allot: Allot) -> None:
     result = allot("instance", "open", "solo-ada/webui", "--ssh", "--repo", sample)
     assert (result.code, result.out, result.err) == (0, f"{SSH}\n", "")
     edit(sample, CLUSTER, HOST, f"{HOST}    port: 2222\n    hostKey: {HOST_KEY}\n")
@@ -37,7 +37,7 @@ def test_a_branch_names_no_host(published: Place, allot: Allot) -> None:
     assert (result.code, result.out) == (0, f"{SSH}\n"), result.err
 
 
-def test_it_prints_all_addresses_as_json(sample: Path, allot: Allot) -> None:
+def test_instance_open_prints_all_addresses_as_json(sample: Path, allot: Allot) -> None:
     output = checked("instance", allot("instance", "open", "solo-ada/webui", "-o", "json", "--repo", sample).out)
     assert output["urls"] == [{"port": "http", "url": URL, "exposure": "Members"}]
     assert output["ssh"] == {
@@ -72,7 +72,7 @@ def test_it_prints_all_addresses_as_json(sample: Path, allot: Allot) -> None:
         (["ml-orbit/pretrain"], "ml-orbit/pretrain has no URL: write `exposure: Members` at a port in"),
     ],
 )
-def test_what_is_not_there_says_the_way_out(sample: Path, allot: Allot, words: list[str], message: str) -> None:
+def test_instance_open_explains_a_missing_address(sample: Path, allot: Allot, words: list[str], message: str) -> None:
     result = allot("instance", "open", *words, "--repo", sample)
     assert (result.code, result.out) == (2, "")
     assert message in result.err

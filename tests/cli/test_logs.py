@@ -76,7 +76,7 @@ def words(cluster: Cluster, sample: Path) -> Words:
     return ("--kubeconfig", cluster.kubeconfig, "--repo", sample)
 
 
-def test_it_prints_the_bytes_of_the_log(cluster: Cluster, words: Words, allot: Allot) -> None:
+def test_logs_prints_the_bytes_of_the_log(cluster: Cluster, words: Words, allot: Allot) -> None:
     result = allot("logs", "solo-ada/webui", *words)
     assert (result.code, result.out, result.err) == (0, "line one\nline two\n", "")
     assert cluster.log_request == (f"{PODS}/webui-1/log", {"container": "main"})
@@ -140,7 +140,7 @@ def test_a_wrong_name_reaches_no_api_server(
     assert cluster.server.requests == []
 
 
-def test_what_has_no_log_is_explained(cluster: Cluster, words: Words, allot: Allot) -> None:
+def test_logs_explains_a_missing_log(cluster: Cluster, words: Words, allot: Allot) -> None:
     cluster.pods = []
     assert "instance solo-ada/webui has no pod in eu-1: `allot status solo-ada/webui`" in (
         allot("logs", "solo-ada/webui", *words).err

@@ -289,7 +289,7 @@ def test_an_interrupt_ends_the_server_without_a_word(sample: Path) -> None:
     assert editor.errors == ""
 
 
-def test_it_starts_no_process_and_needs_no_git(sample: Path) -> None:
+def test_lsp_starts_no_process_and_needs_no_git(sample: Path) -> None:
     with Editor(sample, environment={"PATH": "/nonexistent"}) as editor:
         editor.open(WEBUI, text_of(editor).replace("l4-quarter", "l4-quater"))
         assert len(editor.await_diagnostics(WEBUI, 1)) == 1

@@ -124,7 +124,7 @@ def test_a_merge_of_what_moved_on_is_refused_too(place: Place, allot: Allot) -> 
     assert (planned.code, f"tree {bad} is malformed" in planned.out) == (1, True)
 
 
-def test_what_is_rendered_on_top_of_a_malformed_tip_is_ours_alone(place: Place) -> None:
+def test_publish_replaces_a_malformed_tip_with_the_same_tree(place: Place) -> None:
     root, remote = place.root, place.remote
     before = git(remote, "rev-parse", "rendered/eu-1^{tree}")
     tip = git(remote, "rev-parse", "rendered/eu-1")

@@ -144,7 +144,7 @@ def test_later_knowledge_is_an_adjustment_of_the_next_month(close: Run, month: R
     assert [(line["adjusts"], line["amount"]) for line in lines] == [(None, 2.10), ("2026-10", 2.10)]
 
 
-def test_what_is_unknown_or_unfinished_is_not_closed(month: Run, place: Place, key: Path) -> None:
+def test_month_close_refuses_unknown_usage_and_an_unfinished_month(month: Run, place: Place, key: Path) -> None:
     words = "--signing-key", key
     refused = month("close", "2026-10", *words)
     assert refused.code == 1

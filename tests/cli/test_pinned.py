@@ -64,11 +64,11 @@ def _hashed(command: str) -> bool:
         "        additional_dependencies: [allotment==0.1.0]",
     ],
 )
-def test_what_another_may_replace_is_found(line: str) -> None:
+def test_unpinned_detects_a_replaceable_reference(line: str) -> None:
     assert len(unpinned(line)) == 1
 
 
-def test_what_the_project_is_built_and_run_from_is_pinned() -> None:
+def test_project_pins_every_reference() -> None:
     files = [path for path in PROJECT.iterdir() if path.is_file() and path.suffix != ".lock"]
     files += [*(PROJECT / ".ci").iterdir(), *(PROJECT / "docs").rglob("*.md")]
     assert {"Containerfile", "Makefile", "README.md", ".pre-commit-config.yaml"} <= {path.name for path in files}
@@ -77,7 +77,7 @@ def test_what_the_project_is_built_and_run_from_is_pinned() -> None:
 
 @pytest.mark.parametrize("program", [COMMIT, WHEEL, IMAGE], ids=["commit", "wheel", "image"])
 @pytest.mark.parametrize("forge", ["GitHub", "GitLab", "Gitea", "Forgejo"])
-def test_what_init_writes_is_pinned(forge: str, program: str, allot: Allot, tmp_path: Path) -> None:
+def test_init_pins_every_reference(forge: str, program: str, allot: Allot, tmp_path: Path) -> None:
     init(allot, tmp_path, forge, program=program)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {"README.md", ".pre-commit-config.yaml", "settings.json"} <= {path.name for path in files}

@@ -32,7 +32,7 @@ def list_resources(plan: dict[str, list[dict[str, str]]]) -> list[tuple[str, ...
     ]
 
 
-def test_what_changes_nothing_says_so(pull: Pull) -> None:
+def test_plan_reports_that_a_pull_request_changes_nothing(pull: Pull) -> None:
     result = pull.plan()
     assert (result.code, result.out.splitlines()[0]) == (0, "changes nothing")
 
@@ -72,7 +72,7 @@ def test_another_gpu_spec_shows_units_quota_cost_and_what_is_lost(pull: Pull) ->
     assert plan["things"][0]["why"] == [f"{WEBUI}: spec.gpuSpec l4-quarter → l4-whole"]
 
 
-def test_what_is_added_stopped_and_removed_is_told_apart(pull: Pull) -> None:
+def test_plan_distinguishes_added_stopped_and_removed_instances(pull: Pull) -> None:
     pull.copy(WEBUI, f"{KITE}/instances/another.yaml")
     pull.edit(WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
     pull.remove(f"{ADA}/instances/webui.yaml")
@@ -182,7 +182,7 @@ def test_data_that_is_deleted_or_written_over_is_told(pull: Pull) -> None:
     assert words[0].startswith("is deleted with its volume of ")
 
 
-def test_it_is_the_plan_of_the_merge_result(pull: Pull) -> None:
+def test_plan_evaluates_the_merge_result(pull: Pull) -> None:
     """Two changes that are each fine oversell together."""
     free = 40 - 17
     for number in range(free):
@@ -254,7 +254,7 @@ def test_another_domain_changes_every_address_of_its_cluster(pull: Pull) -> None
     assert line in pull.plan("--format", "markdown").out.splitlines()
 
 
-def test_who_takes_a_version_that_everybody_reaches_opens_an_address(pull: Pull) -> None:
+def test_plan_warns_of_a_public_url_from_an_app_version(pull: Pull) -> None:
     app, tenant = "platform/apps/stable-diffusion-webui.yaml", "tenants/acme-robotics"
     text = (pull.root / app).read_text(encoding="utf-8")
     last = text[text.index('    - version: "1.11.0"') :].replace("1.11.0", "1.12.0")
@@ -338,7 +338,7 @@ def test_a_domain_under_which_nothing_is_reached_destroys_nothing(pull: Pull) ->
     assert lost(pull) == []
 
 
-def test_what_conflicts_can_not_be_merged_and_says_where(pull: Pull) -> None:
+def test_plan_names_the_file_of_a_merge_conflict(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     pull.merge_elsewhere((WEBUI, "l4-quarter", "l4-half"))
     assert pull.problems() == [
@@ -346,7 +346,7 @@ def test_what_conflicts_can_not_be_merged_and_says_where(pull: Pull) -> None:
     ]
 
 
-def test_what_shares_no_history_can_not_be_merged(pull: Pull) -> None:
+def test_plan_refuses_a_branch_without_shared_history(pull: Pull) -> None:
     git(pull.root, "checkout", "-q", "--orphan", "else")
     pull.commit()
     git(pull.root, "branch", "-f", "feature", "else")
@@ -354,7 +354,7 @@ def test_what_shares_no_history_can_not_be_merged(pull: Pull) -> None:
     assert "shares no history" in pull.problems()[0]
 
 
-def test_what_the_base_has_wrong_already_is_counted_but_not_blamed(pull: Pull) -> None:
+def test_plan_blames_problems_of_the_base_only_on_changes_of_the_file(pull: Pull) -> None:
     pull.merge_elsewhere((f"{ADA}/instances/webui.yaml", "l4-quarter", "l4-nothing"))
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     plan = pull.planned()
@@ -370,7 +370,7 @@ def test_a_tenant_that_is_invalid_is_left_out_and_said(pull: Pull) -> None:
     assert "the rendered manifests of tenant studio-kite, which is invalid" in plan["skipped"]
 
 
-def test_what_makes_a_tenant_valid_again_may_end_what_runs_of_it(pull: Pull) -> None:
+def test_plan_warns_of_possible_losses_of_a_tenant_that_becomes_valid(pull: Pull) -> None:
     """It was kept as it was published; the plan sees only what was invalid, and can't compare."""
     path = f"{ADA}/instances/webui.yaml"
     pull.merge_elsewhere((path, "l4-quarter", "l4-nothing"))
@@ -388,7 +388,7 @@ def test_what_makes_a_tenant_valid_again_may_end_what_runs_of_it(pull: Pull) -> 
     assert "\n⚠ Perhaps destroyed\n  tenant solo-ada was invalid before the merge, " in pull.plan().out
 
 
-def test_what_makes_the_platform_valid_again_may_end_what_runs(pull: Pull) -> None:
+def test_plan_warns_of_possible_losses_after_a_repair_of_the_platform(pull: Pull) -> None:
     spec = "platform/specs/l4-quarter.yaml"
     pull.merge_elsewhere((spec, "spec:\n", "spec:\n  colour: red\n"))
     git(pull.root, "merge", "-q", "main")
@@ -400,7 +400,7 @@ def test_what_makes_the_platform_valid_again_may_end_what_runs(pull: Pull) -> No
 
 
 @pytest.mark.parametrize("stray", ["tenants/NOTES.txt", "tenants/ml-orbit/instances/copy.yaml"])
-def test_what_is_wrong_with_another_tenants_tree_hides_nothing(pull: Pull, stray: str) -> None:
+def test_plan_shows_losses_despite_a_stray_link_elsewhere(pull: Pull, stray: str) -> None:
     """A file beside the tenants stops nobody, a link its own tenant: a publish takes all others, and so does a plan."""
     git(pull.root, "checkout", "-q", "main")
     (pull.root / stray).symlink_to("nothing")
@@ -461,7 +461,7 @@ def test_whose_it_is_may_change_it_and_nobody_else(pull: Pull) -> None:
     assert pull.by("ada-k", "mio-kite") == []
 
 
-def test_who_pushed_to_it_must_own_it_too(pull: Pull) -> None:
+def test_plan_requires_every_pusher_to_own_the_file(pull: Pull) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     assert pull.problems("--author", "mio-kite", "--pushed-by", "ada-k") == [
         f"{WEBUI}:1:1: (file): 'ada-k', who pushed to it, may not change this file: it needs an approval of the newest commit "
@@ -483,7 +483,7 @@ def test_a_login_with_an_id_is_one_person(pull: Pull) -> None:
     assert "'mio-kite' (unknown id) may not change this file" in problem
 
 
-def test_who_makes_himself_a_member_is_none_yet(pull: Pull) -> None:
+def test_plan_grants_no_rights_to_a_member_that_the_change_adds(pull: Pull) -> None:
     pull.edit(f"{KITE}/members.yaml", "  users:\n", "  users:\n    - name: eve\n      role: Admin\n      login: eve\n")
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     problems = pull.by("eve")
@@ -502,7 +502,7 @@ def test_who_makes_himself_a_member_is_none_yet(pull: Pull) -> None:
         (".pre-commit-config.yaml", "repos: []\n"),
     ],
 )
-def test_what_rules_the_repository_is_the_platform_teams(pull: Pull, path: str, text: str | None) -> None:
+def test_plan_reserves_repository_settings_for_the_platform_team(pull: Pull, path: str, text: str | None) -> None:
     if text is None:
         pull.edit(path, "- tenantRole: Admin", "- login: mio-kite")
     else:
@@ -543,7 +543,7 @@ def test_many_files_of_a_folder_that_lack_the_same_approval_are_one_line(pull: P
     assert pull.by("ada-k", "mio-kite", "pat") == []
 
 
-def test_what_lies_beside_the_declarations_folder_is_the_platform_teams(allot: Allot, tmp_path: Path) -> None:
+def test_plan_reserves_files_beside_the_folder_for_the_platform_team(allot: Allot, tmp_path: Path) -> None:
     for name in ROOTS:
         shutil.copytree(PROJECT / name, tmp_path / "gpus" / name)
     git(tmp_path, "init", "-q", "-b", "main")
@@ -563,7 +563,7 @@ def test_what_lies_beside_the_declarations_folder_is_the_platform_teams(allot: A
     assert allot(*plan, "pat").code == 0
 
 
-def test_what_a_merge_by_rebase_would_land_must_be_what_is_planned(pull: Pull) -> None:
+def test_plan_refuses_a_rebase_result_that_differs_from_the_merge(pull: Pull) -> None:
     base = git(pull.root, "rev-parse", "HEAD")
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     evil = pull.commit()
@@ -831,7 +831,7 @@ def test_objects_that_the_environment_names_are_there(pull: Pull, origin: str, m
 
 
 @pytest.mark.parametrize("branch", ["main; touch owned", "main~0"])
-def test_what_is_no_branch_is_in_no_command_to_copy(branch: str, pull: Pull) -> None:
+def test_plan_suggests_no_command_with_an_invalid_branch_name(branch: str, pull: Pull) -> None:
     pull.edit("platform/platform.yaml", "branch: main", f'branch: "{branch}"')
     result = tried(pull)
     assert branch not in result.err
@@ -848,7 +848,7 @@ def test_a_large_file_in_the_folder_is_refused_unread(pull: Pull, origin: str) -
     assert time.monotonic() - started < 60
 
 
-def test_it_says_what_is_declared_also_where_nothing_is_rendered(pull: Pull) -> None:
+def test_plan_lists_declared_changes_without_rendered_changes(pull: Pull) -> None:
     for path, old, new in (
         (
             "platform/specs/l4-quarter.yaml",
@@ -887,7 +887,7 @@ def test_it_says_what_is_declared_also_where_nothing_is_rendered(pull: Pull) -> 
     assert ["total", "of", "3", "tenants", "2026-12-01", "4760.70", "→", "9600.60", "+4839.90"] in rows
 
 
-def test_what_is_declared_is_said_also_where_the_platform_is_wrong(pull: Pull) -> None:
+def test_plan_lists_declared_changes_of_an_invalid_platform(pull: Pull) -> None:
     pull.edit("clusters/eu-1/node-pools/l4-ts2-film.yaml", "nodes: 2", "nodes: 1")
     pull.edit(f"{ADA}/members.yaml", "role: Admin", "role: Viewer")
     plan = pull.planned()
@@ -930,7 +930,7 @@ def test_a_plan_that_allows_more_is_told_where_nobody_misses_it(pull: Pull) -> N
     assert "  platform/plans/starter.yaml: spec.allow.exposure added: Public" in lines
 
 
-def test_what_an_invalid_tenant_declares_otherwise_is_told(pull: Pull) -> None:
+def test_plan_lists_declared_changes_of_an_invalid_tenant(pull: Pull) -> None:
     pull.edit(WEBUI, "gpuSpec: l4-quarter", "gpuSpec: l4-nothing")
     pull.edit(f"{KITE}/instances/comfy.yaml", "spec:\n", "spec:\n  state: Stopped\n")
     changes = [f"{change['path']}: {change['field']}" for change in pull.planned()["declared"]]
@@ -1116,7 +1116,7 @@ def test_a_fault_elsewhere_hides_no_loss_of_what_is_published_all_the_same(
     assert not [loss for loss in plan["losses"] if "node pool" in loss["what"]]
 
 
-def test_what_the_brake_counts_is_counted_in_all_tenants(pull: Pull) -> None:
+def test_plan_counts_deletions_for_the_brake_across_all_tenants(pull: Pull) -> None:
     for file in (pull.root / "tenants/uni-lab/instances").iterdir():
         file.unlink()
     assert pull.planned()["brake"] is None, "all of one tenant, and few of all"
@@ -1140,7 +1140,7 @@ def test_the_brake_counts_what_is_deleted_while_an_invalid_tenant_is_mended(pull
     assert words in result.out
 
 
-def test_who_exceeds_a_budget_that_denies_has_a_row_of_cost(pull: Pull) -> None:
+def test_plan_shows_the_cost_of_a_tenant_that_exceeds_a_budget(pull: Pull) -> None:
     for letter in "efghi":
         pull.copy(f"{KITE}/instances/comfy.yaml", f"{KITE}/instances/comfy-{letter}.yaml")
     pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
@@ -1176,7 +1176,7 @@ def approvals(pull: Pull) -> list[str]:
     return [line.strip() for line in lines[begin : lines.index("", begin)]]
 
 
-def test_who_is_new_in_a_team_is_told_with_what_it_approves(pull: Pull) -> None:
+def test_plan_lists_the_approval_rights_of_a_new_team_member(pull: Pull) -> None:
     pull.edit("platform/ownership.yaml", "        - fin-ann\n", "        - fin-ann\n        - mallory\n")
     assert approvals(pull) == [
         "platform/ownership.yaml: spec.teams[finance].logins added: mallory (team finance approves spec.prices of GPUSpec,"
@@ -1220,7 +1220,7 @@ def test_a_team_of_nobody_is_refused(pull: Pull) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("columns", [60, 80, 200])
-def test_it_is_as_wide_as_the_terminal(pull: Pull, columns: int) -> None:
+def test_plan_fits_the_width_of_the_terminal(pull: Pull, columns: int) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     pull.edit(f"{ADA}/tenant.yaml", "plan: starter", "plan: team")
     pull.edit(

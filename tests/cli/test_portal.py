@@ -361,7 +361,7 @@ def test_all_links_within_the_portal_exist(run: Run, out: Path) -> None:
         (("--tenant", "solo-adda"), "no tenant is named 'solo-adda'; did you mean 'solo-ada'?"),
     ],
 )
-def test_what_the_command_refuses(run: Run, out: Path, words: tuple[str, ...], message: str) -> None:
+def test_portal_build_refuses_an_unknown_tenant(run: Run, out: Path, words: tuple[str, ...], message: str) -> None:
     result = run("--out", out, *words)
     assert result.code == 2
     assert message in result.err

@@ -137,7 +137,7 @@ def test_another_repository_may_hold_the_branches(place: Place, tmp_path: Path) 
     assert "repoURL: https://127.0.0.1:1/r" in place.tree("eu-1")["control/argo/s/solo-ada.rendered.yaml"]
 
 
-def test_what_was_never_merged_is_published_nowhere_but_where_it_is_said(published: Place, tmp_path: Path) -> None:
+def test_publish_refuses_an_unmerged_commit_except_with_to(published: Place, tmp_path: Path) -> None:
     before = published.refs()
     edit(published.root, WEBUI, *STOPPED)
     git(published.root, "-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-q", "-a", "-m", "By hand")
@@ -158,7 +158,7 @@ def test_what_was_never_merged_is_published_nowhere_but_where_it_is_said(publish
 
 
 @pytest.mark.parametrize("ref", ["--help", "-x", "no-such", "HEAD^{tree}", "a\nb"])
-def test_what_names_no_commit_is_told(place: Place, ref: str) -> None:
+def test_publish_reports_an_unknown_commit(place: Place, ref: str) -> None:
     result = place.publish(f"--commit={ref}")
     assert (result.code, result.out) == (2, "")
     assert "names no commit here" in result.err
@@ -190,7 +190,7 @@ def test_an_invalid_tenant_keeps_what_it_had_and_the_others_go_on(published: Pla
     assert published.merged().code == 0
 
 
-def test_what_it_did_is_json_too(published: Place) -> None:
+def test_publish_prints_json(published: Place) -> None:
     edit(published.root, "tenants/solo-ada/instances/webui.yaml", "l4-quarter", "l4-quater")
     edit(published.root, GROUP, *STOP)
     result = published.merged("-o", "json")
@@ -221,7 +221,7 @@ def test_of_an_invalid_tenant_that_is_new_nothing_is_published(place: Place) -> 
     assert "tenants/uni-lab/compute/group-a.rendered.yaml" in place.tree("eu-1")
 
 
-def test_what_the_platform_declares_wrongly_stops_everything(published: Place) -> None:
+def test_publish_refuses_an_invalid_platform(published: Place) -> None:
     before = published.refs()
     edit(published.root, "platform/specs/l4-quarter.yaml", "gpu:\n", "gpus:\n")
     edit(published.root, WEBUI, *STOPPED)
@@ -291,7 +291,7 @@ def test_a_folders_name_does_nothing_to_a_terminal(place: Place) -> None:
     assert "retained: tenant evil\\x1b[31m" in result.err
 
 
-def test_what_no_longer_fits_its_cluster_is_left_out_of_a_kept_tenant(published: Place) -> None:
+def test_publish_removes_disallowed_objects_of_a_retained_tenant(published: Place) -> None:
     edit(published.root, WEBUI, "l4-quarter", "l4-fifth")
     edit(published.root, "clusters/eu-1/cluster.yaml", "domain: eu-1.gpu.", "domain: eu-9.gpu.")
     result = published.merged()
@@ -370,7 +370,7 @@ def room(place: Place, units: int) -> None:
     file.write_text("\n".join(line for line in lines if "warm:" not in line) + "\n")
 
 
-def test_who_was_published_keeps_its_units_and_the_newcomer_waits(published: Place) -> None:
+def test_publish_serves_published_instances_before_newcomers(published: Place) -> None:
     room(published, 1)
     assert published.merged().code == 0
     unlimited(published)
@@ -425,7 +425,7 @@ def test_units_stay_held_while_pods_of_a_stopped_instance_were_seen_to_run(publi
     assert after - free == 5, "no placeholder took what ran"
 
 
-def test_who_is_started_again_before_its_pods_ended_keeps_what_they_hold(published: Place) -> None:
+def test_publish_reserves_units_for_a_restart_while_old_pods_run(published: Place) -> None:
     room(published, 0)
     unlimited(published)
     runs = Instance("group-a", "b", "Running", "ProbesAnswered", gpu_spec="l4-quarter", units=5, pods=5)
@@ -861,7 +861,7 @@ def test_a_storage_that_is_declared_again_is_protected_again(place: Place) -> No
     assert place.tree("us-1") == before
 
 
-def test_what_was_promised_holds_for_one_that_is_declared_again_while_it_leaves(place: Place) -> None:
+def test_publish_refuses_to_shrink_a_storage_that_leaves(place: Place) -> None:
     path = "tenants/acme-robotics/storages/old-frames.yaml"
     text = (place.root / path).read_text()
     place.publish()
@@ -952,7 +952,7 @@ def test_a_tenant_that_the_gate_stops_is_kept_and_the_others_are_published(
     assert changed == {"tenants/uni-lab/compute/group-a.rendered.yaml"}
 
 
-def test_who_may_copy_a_storage_is_named_as_tenants_are(place: Place) -> None:
+def test_publish_retains_a_tenant_that_shares_with_an_invalid_name(place: Place) -> None:
     edit(place.root, "tenants/northlight/storages/base-models.yaml", "tenants: All", "tenant: Studio_Kite")
     result = place.publish("--commit", place.merge())
     assert result.code == 4
@@ -1424,7 +1424,7 @@ def test_half_a_history_is_refused(published: Place, tmp_path: Path) -> None:
     assert shallow.publish().code == 0
 
 
-def test_who_is_overtaken_looks_again(published: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slower_publish_starts_again(published: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edit(published.root, GROUP, *STOP)
     published.merge()
     older = published.fork(tmp_path / "older")

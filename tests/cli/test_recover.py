@@ -42,7 +42,7 @@ def test_a_commit_that_says_who_and_why_and_changes_one_line(published: Place, a
     assert git(published.root, "status", "--porcelain") == "?? tenants/solo-ada/README.md"
 
 
-def test_it_is_pushed_where_that_is_asked_for(published: Place, allot: Allot) -> None:
+def test_recover_pushes_the_branch_with_push(published: Place, allot: Allot) -> None:
     seen(published)
     result = recover(published, allot, "--push", "origin")
     assert (result.code, result.out.splitlines()[-1]) == (0, "Open a pull request for this branch.")
@@ -111,7 +111,7 @@ def test_no_hook_of_a_folder_runs(published: Place, allot: Allot, tmp_path: Path
         ("Failed", {"digest": "0" * 64}, f"attempt 1 of {WHAT}, as declared, hasn't started on eu-1 yet"),
     ],
 )
-def test_what_was_not_seen_to_fail_is_recovered_by_force_alone(
+def test_recover_requires_force_without_an_observed_failure(
     state: str, more: dict[str, Any], words: str, published: Place, allot: Allot
 ) -> None:
     seen(published, state, **more)
@@ -144,7 +144,7 @@ def test_nothing_is_known(published: Place, allot: Allot) -> None:
         ("studio-kite/--force", "is not in the format TENANT/STORAGE: name a storage such as solo-ada/models"),
     ],
 )
-def test_what_is_no_storage(what: str, words: str, published: Place, allot: Allot) -> None:
+def test_recover_refuses_an_invalid_storage(what: str, words: str, published: Place, allot: Allot) -> None:
     result = allot("recover", "--repo", published.root, "--reason", "Why not.", "--", what)
     assert result.code == 2
     assert words in result.err
@@ -195,7 +195,7 @@ def test_one_line_changes_and_comments_stay(text: str, wanted: str) -> None:
     assert new_text == with_attempt(new_text.encode(), 2).decode()
 
 
-def test_what_it_made_is_json_too(published: Place, allot: Allot) -> None:
+def test_recover_prints_json(published: Place, allot: Allot) -> None:
     seen(published)
     output = checked("recover", recover(published, allot, "-o", "json").out)
     assert output["commit"] == git(published.root, "rev-parse", BRANCH)

@@ -64,7 +64,7 @@ def test_an_unknown_selection_is_refused(sample: Path, allot: Allot, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
-def test_what_was_rendered_is_said(sample: Path, allot: Allot, tmp_path: Path) -> None:
+def test_render_prints_a_summary_of_the_selection(sample: Path, allot: Allot, tmp_path: Path) -> None:
     def render_summary(*words: str) -> str:
         out = tmp_path / "-".join(("out", *words))
         return allot("render", "--repo", sample, "--out", out, "--as-of", DAY, *words).out.partition(": ")[2]

@@ -126,7 +126,7 @@ def begin(words: list[str], log: Path) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.process
-def test_it_goes_on_until_it_is_told_to_end(words: list[str], cluster: Cluster, tmp_path: Path) -> None:
+def test_report_commits_until_a_termination_signal(words: list[str], cluster: Cluster, tmp_path: Path) -> None:
     running = begin(words, tmp_path / "log")
     try:
         eventually(lambda: state(words) == "Running", "the first commit", 60)

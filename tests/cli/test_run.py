@@ -31,7 +31,7 @@ def running(place: Place, tmp_path: Path) -> Iterator[Running]:
     service.process.wait()
 
 
-def test_it_publishes_what_is_merged_when_the_webhook_says_so(place: Place, running: Running) -> None:
+def test_run_publishes_a_merge_after_a_webhook(place: Place, running: Running) -> None:
     first = running.event("published", cluster="us-1")
     assert first["commit"] == place.refs()["refs/heads/rendered/us-1"]
     edit(place.root, WEBUI, *STOPPED)
@@ -50,7 +50,7 @@ def test_it_publishes_what_is_merged_when_the_webhook_says_so(place: Place, runn
     assert running.events("stopped")
 
 
-def test_it_publishes_where_the_newest_commit_says(
+def test_run_publishes_to_the_remote_that_the_newest_commit_declares(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "rendered.git"
@@ -78,7 +78,7 @@ def test_it_publishes_where_the_newest_commit_says(
         service.process.wait()
 
 
-def test_what_is_wrong_is_told_and_counted_and_it_goes_on(place: Place, running: Running) -> None:
+def test_run_reports_and_counts_problems_and_continues(place: Place, running: Running) -> None:
     running.event("published", cluster="us-1")
     edit(place.root, WEBUI, "l4-quarter", "l4-fifth")
     source = place.merge()
@@ -169,7 +169,7 @@ def test_a_stock_below_what_is_held_is_published_and_logged(place: Place, runnin
     )
 
 
-def test_it_looks_by_itself_and_heals_the_branch(place: Place, tmp_path: Path) -> None:
+def test_run_polls_without_a_webhook_and_repairs_the_branch(place: Place, tmp_path: Path) -> None:
     running = Running(place.remote.as_uri(), tmp_path / "data", 1)
     try:
         running.event("published", cluster="us-1")
@@ -249,7 +249,7 @@ def _child(running: Running) -> int:
     return next((process_id for process_id, command in words.items() if b"--child" in command), 0)
 
 
-def test_who_comments_may_die_and_publishing_goes_on(place: Place, tmp_path: Path) -> None:
+def test_run_publishes_after_the_comment_process_dies(place: Place, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("s3cret")
     words = ("--comment", "--forge-token-file", str(token), "--forge-api", "http://127.0.0.1:9")
@@ -274,7 +274,7 @@ def test_who_comments_may_die_and_publishing_goes_on(place: Place, tmp_path: Pat
         service.process.wait()
 
 
-def test_who_comments_ends_when_who_began_it_is_killed(place: Place, tmp_path: Path) -> None:
+def test_comment_process_ends_after_a_kill_of_run(place: Place, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("s3cret")
     words = ("--comment", "--forge-token-file", str(token), "--forge-api", "http://127.0.0.1:9")

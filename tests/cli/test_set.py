@@ -143,7 +143,7 @@ def test_a_commit_needs_a_branch_and_changes_nothing_without(published: Place, a
     assert git(published.root, "status", "--short") == ""
 
 
-def test_what_the_same_command_wrote_to_the_folder_is_committed(published: Place, allot: Allot) -> None:
+def test_commit_option_commits_a_prior_edit_by_the_same_command(published: Place, allot: Allot) -> None:
     for words in (
         ("instance", "create", "solo-ada/other", "--cluster", "eu-1", "--gpu-spec", "l4-quarter", "--app", "comfyui"),
         ("instance", "restart", "solo-ada/webui"),

@@ -51,7 +51,7 @@ def forge(place: Place, *refs: str, parent: str = "rendered/eu-1", also: str = "
     return commit
 
 
-def test_what_is_published_is_signed_and_another_key_publishes_nothing(place: Place, key: Path, tmp_path: Path) -> None:
+def test_publish_signs_commits_and_refuses_another_key(place: Place, key: Path, tmp_path: Path) -> None:
     for words in ((), ("--signing-key", new_key(tmp_path, "other"))):
         result = place.publish(*words)
         assert (result.code, "name the private key that belongs to it with --signing-key" in result.err) == (2, True)
@@ -121,7 +121,7 @@ def test_a_strange_commit_at_our_ref_stops_nobody(more: bytes, place: Place, key
 
 
 @pytest.mark.parametrize("kind", ["blob", "tag"])
-def test_what_is_no_commit_at_our_ref_is_told_and_replaced(place: Place, key: Path, kind: str) -> None:
+def test_publish_reports_and_replaces_a_ref_without_a_commit(place: Place, key: Path, kind: str) -> None:
     place.publish("--signing-key", key)
     before = place.tree("eu-1")
     tip = git(place.remote, "rev-parse", "rendered/eu-1")
@@ -145,7 +145,7 @@ def test_our_refs_that_are_gone_come_back_from_the_branches(place: Place, key: P
     assert place.refs() == before
 
 
-def test_who_deletes_our_refs_makes_nobody_forget_what_is_kept(place: Place, key: Path) -> None:
+def test_publish_retains_an_invalid_tenant_after_deletion_of_a_ref(place: Place, key: Path) -> None:
     place.publish("--signing-key", key)
     before = place.tree("eu-1")
     git(place.remote, "update-ref", "-d", BOTH[1])
@@ -154,7 +154,7 @@ def test_who_deletes_our_refs_makes_nobody_forget_what_is_kept(place: Place, key
     assert place.tree("eu-1") == before
 
 
-def test_who_deletes_our_refs_deletes_no_tenant(place: Place, key: Path) -> None:
+def test_publish_deletes_no_tenant_after_deletion_of_refs(place: Place, key: Path) -> None:
     place.publish("--signing-key", key)
     shutil.rmtree(place.root / "tenants/solo-ada")
     for ref in place.refs():
@@ -198,7 +198,7 @@ def test_a_ref_that_was_put_back_undoes_nothing_that_the_branch_proves(place: Pl
 
 
 @pytest.mark.parametrize("to", ["aside", "on top", "a blob", "back", "nowhere"])
-def test_who_moves_the_source_ref_stops_nothing_and_undoes_nothing(place: Place, key: Path, to: str) -> None:
+def test_publish_works_and_refuses_rewinds_despite_a_moved_source_ref(place: Place, key: Path, to: str) -> None:
     place.publish("--signing-key", key)
     first = git(place.root, "rev-parse", "main")
     edit(place.root, WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
@@ -225,7 +225,7 @@ def test_who_moves_the_source_ref_stops_nothing_and_undoes_nothing(place: Place,
 
 
 @pytest.mark.parametrize("to", ["our last", "a stranger's", "a blob"])
-def test_who_moves_the_ref_of_approvals_lifts_no_brake(place: Place, key: Path, to: str) -> None:
+def test_brake_stops_publish_despite_a_moved_approval_ref(place: Place, key: Path, to: str) -> None:
     ref = "refs/allotment/approved/eu-1"
     brake(place, 60, 4)
     place.merged("--signing-key", key, hours_ago=20)
@@ -267,7 +267,7 @@ def test_a_crowd_of_false_signatures_is_no_way_to_keep_us_busy(
     assert place.refs() == refs
 
 
-def test_what_was_signed_for_another_cluster_counts_for_none(place: Place, key: Path) -> None:
+def test_publish_refuses_a_commit_with_a_signature_for_another_cluster(place: Place, key: Path) -> None:
     place.publish("--signing-key", key)
     other = git(place.remote, "rev-parse", "rendered/us-1")
     for ref in BOTH:

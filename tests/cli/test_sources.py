@@ -61,7 +61,7 @@ def waiting(begin: Begin) -> Place:
     return begin("several wait for a storage", make)
 
 
-def test_what_the_driver_makes_is_not_made_before_its_source_is_ready(waiting: Place) -> None:
+def test_publish_delays_a_driver_copy_until_the_source_is_ready(waiting: Place) -> None:
     assert kinds(waiting, "twin") == ["ConfigMap"]
     assert kinds(waiting, "later") == ["ConfigMap"]
     assert kinds(waiting, "moment--snapshot") == ["ConfigMap"]
@@ -74,7 +74,7 @@ def test_what_the_driver_makes_is_not_made_before_its_source_is_ready(waiting: P
     assert str(waits_for_job(tree[f"{FOLDER}/twin.rendered.yaml"].encode())).startswith("twin--prepare-")
 
 
-def test_it_is_made_then_by_the_driver_or_file_by_file(waiting: Place) -> None:
+def test_publish_copies_a_ready_source_by_driver_or_file_by_file(waiting: Place) -> None:
     seen(waiting, "seed")
     assert waiting.publish().err == ""
     assert kinds(waiting, "twin") == ["PersistentVolumeClaim", "Job"]

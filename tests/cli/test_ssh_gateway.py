@@ -65,7 +65,7 @@ def test_a_host_key_must_be_a_private_key_without_a_passphrase(allot: Allot, kub
 
 
 @pytest.mark.process
-def test_it_greets_reports_its_health_and_ends_at_a_signal(host_key: Path, kubeconfig: Path) -> None:
+def test_ssh_gateway_greets_reports_health_and_ends_at_a_signal(host_key: Path, kubeconfig: Path) -> None:
     options = ["--cluster", "eu-1", "--host-key", str(host_key), "--kubeconfig", str(kubeconfig)]
     options += ["--listen-ssh", "127.0.0.1:0", "--listen", "127.0.0.1:0"]
     command = [sys.executable, "-m", "allotment", "ssh-gateway", *options]

@@ -305,7 +305,7 @@ def test_ages_are_kubectls(seconds: int, shown_as: str) -> None:
     assert format_age((NOW - datetime.timedelta(seconds=seconds)).isoformat(), NOW) == shown_as
 
 
-def test_what_a_branch_says_does_nothing_to_a_terminal() -> None:
+def test_history_escapes_control_characters_of_a_branch() -> None:
     evil = Transition("GPUInstance", "\x1b[2J[red]x", "[bold]", "a\nb", "\u202e", "2026-11-21T10:00:00Z")
     out = io.StringIO()
     Console(file=out, width=300).print(status_tables.render_history([("eu-1", evil)], NOW))
@@ -319,7 +319,7 @@ def old(live_object: dict[str, Any]) -> dict[str, Any]:
     return {**live_object, "metadata": {**live_object["metadata"], "creationTimestamp": "2020-01-01T00:00:00Z"}}
 
 
-def test_what_is_removed_and_stays_is_shown(
+def test_status_shows_a_removed_instance_that_still_runs(
     bed: Recent, run_command: Allot, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(published_objects, "POLL_SECONDS", 0.0)
@@ -389,7 +389,7 @@ def strange(place: Place, what: str) -> str:
 
 @pytest.mark.parametrize("what", ["a blob", "a long commit", "a large file", "a submodule"])
 @pytest.mark.parametrize("keyed", [False, True], ids=["without a key", "with a key"])
-def test_what_cannot_be_read_puts_that_cluster_alone_in_doubt(
+def test_status_ignores_only_the_cluster_with_an_unreadable_report(
     place: Place, run_command: Allot, tmp_path: Path, what: str, keyed: bool
 ) -> None:
     place.publish()

@@ -60,7 +60,7 @@ def test_a_row_a_stock_as_it_is_declared(run_stock: Allot, place: Place) -> None
     assert run_stock("-q").out == result.out
 
 
-def test_what_reporters_say_of_placeholders_and_cold_starts(run_stock: Allot, place: Place) -> None:
+def test_stock_list_shows_reported_placeholders_and_cold_starts(run_stock: Allot, place: Place) -> None:
     reported(place, H100, cold=(*COLD, ColdStart("l40s-spot", "uni-lab/x", "2026-11-20T10:00:00Z", 45)))
     assert lines(run_stock("--cluster", "us-1"))[1:] == [
         "h100-eight us-1 h100-eight h100 0 to 2 1 0 1 0 - - not known yet",
@@ -93,7 +93,7 @@ def test_an_old_report_is_said_to_be_old(run_stock: Allot, place: Place) -> None
     }
 
 
-def test_what_is_merged_counts_and_what_is_wrong_there_is_said(run_stock: Allot, place: Place) -> None:
+def test_stock_list_reads_merged_files_and_reports_invalid_files(run_stock: Allot, place: Place) -> None:
     edit(place.root, "clusters/eu-1/stocks/l4-quarter.yaml", "warm: 6", "warm: 3")
     assert "l4-quarter eu-1 l4-quarter l4-ts4 3 40 17 23 6 - - -" in lines(run_stock()), "of the folder nothing counts"
     place.merge()

@@ -299,7 +299,7 @@ STORED = '{"kind":"GPUStorage","name":"x","uid":"u","startTime":"2026-11-21T10:0
     ],
     ids=["line", "depth", "size", "header", "status", "surrogate"],
 )
-def test_what_no_reporter_writes_is_a_problem(
+def test_usage_reports_malformed_records(
     path: str, text: str, message: str, bed: Bed, run: Run, forge_status: Callable[[str, str], None]
 ) -> None:
     forge_status(path, text)

@@ -36,7 +36,7 @@ def test_text_ends_with_what_to_do(broken: Path, allot: Allot) -> None:
     )
 
 
-def test_what_fmt_mends_is_said_once_at_the_end(broken: Path, allot: Allot) -> None:
+def test_validate_mentions_fmt_fix_once_at_the_end(broken: Path, allot: Allot) -> None:
     path = broken / "tenants/uni-lab/tenant.yaml"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     edit(broken, "tenants/film-house/tenant.yaml", "Film House", "1.10")

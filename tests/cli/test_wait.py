@@ -85,7 +85,7 @@ def test_until_it_is_starting(goal: str, wait: Wait, published: Place) -> None:
     assert result.out.endswith("instance solo-ada/webui in eu-1: Starting: its probe isn't answered yet\n")
 
 
-def test_it_is_merged_and_published_meanwhile(wait: Wait, published: Place) -> None:
+def test_wait_follows_a_change_from_merge_to_the_goal(wait: Wait, published: Place) -> None:
     says(published, "Running")()
 
     def merge() -> None:
@@ -116,7 +116,7 @@ def test_it_is_merged_and_published_meanwhile(wait: Wait, published: Place) -> N
         ("spec:\n  state: Stopped\n", "Ready", f"{WEBUI} is declared not to run: state: Stopped"),
     ],
 )
-def test_what_is_declared_otherwise_is_not_waited_for(
+def test_wait_refuses_a_goal_that_contradicts_the_declarations(
     state: str, goal: str, way_out: str, wait: Wait, published: Place
 ) -> None:
     """Also where nothing reports its cluster."""
@@ -148,7 +148,7 @@ def test_a_status_that_names_it_twice_is_not_believed(wait: Wait, published: Pla
     assert f"(eu-1: {words})" in result.err
 
 
-def test_it_failed(wait: Wait, published: Place) -> None:
+def test_wait_ends_at_a_failure_and_suggests_a_remedy(wait: Wait, published: Place) -> None:
     failed = says(published, "Failed", "ImagePullFailed", "the image x can't be pulled\x1b[2J")
     result = wait("solo-ada/webui", meanwhile=(says(published, "Init"), failed))
     assert result.code == 1
@@ -292,7 +292,7 @@ def test_until_it_is_gone(wait: Wait, published: Place) -> None:
     ]
 
 
-def test_what_is_published_still_is_not_gone(wait: Wait, published: Place) -> None:
+def test_wait_for_gone_ends_only_after_publish_removes_the_instance(wait: Wait, published: Place) -> None:
     (published.root / WEBUI).unlink()
     published.merge()
     result = wait("solo-ada/webui", "--for", "Gone", "--timeout", "1m", meanwhile=(published.publish,))
@@ -331,7 +331,7 @@ def test_json(wait: Wait, published: Place) -> None:
         (("solo-ada/webui", "--cluster", "eu1"), "allot: no cluster is named 'eu1'; did you mean 'eu-1'?"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_waited_for(words: tuple[Any, ...], expected_error: str, wait: Wait) -> None:
+def test_wait_refuses_unknown_names_and_invalid_goals(words: tuple[Any, ...], expected_error: str, wait: Wait) -> None:
     result = wait(*words)
     assert (result.code, result.out, result.err.splitlines()[-1]) == (2, "", expected_error)
 

@@ -24,7 +24,7 @@ WEBUI = "tenants/solo-ada/instances/webui.yaml"
 
 
 @pytest.mark.process
-def test_it_checks_again_on_save(sample: Path) -> None:
+def test_validate_watch_checks_again_on_save(sample: Path) -> None:
     run = [sys.executable, "-u", "-c", BEGIN, "validate", "--repo", str(sample), "--watch", "--as-of", DAY]
     with subprocess.Popen(
         run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}

@@ -87,7 +87,7 @@ def test_a_server_that_is_away_says_nothing() -> None:
         api.read("/x", {}, "application/json", 1)
 
 
-def test_what_keeps_an_answer_away_is_said_in_words() -> None:
+def test_read_explains_why_the_api_server_is_unavailable() -> None:
     from kubernetes.client import Configuration
 
     def broken(request: Request) -> None:

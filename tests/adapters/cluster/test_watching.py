@@ -91,14 +91,14 @@ def test_pages_then_events_from_the_lists_version_on() -> None:
     ],
     ids=["event 410", "status 410", "empty stream", "empty body", "no JSON", "no object"],
 )
-def test_what_can_not_go_on_is_listed_anew_and_nothing_is_lost(answer: Answer) -> None:
+def test_watch_lists_again_after_a_broken_answer_and_loses_no_object(answer: Answer) -> None:
     with watching(ALL, answer, listed(B, C, version="20")) as (server, _, store):
         until(store, "b", "c")
         eventually(lambda: server.watches()[-1] == "20", "the watch to go on", 5, pause=0.01)
 
 
 @pytest.mark.parametrize("answer", [fails(410), watched(error(410)), watched(), fails(500), fails(429)])
-def test_it_waits_longer_each_time(answer: Answer) -> None:
+def test_watch_waits_longer_before_each_retry(answer: Answer) -> None:
     pace = QUICK._replace(backoff=Backoff(0.04, 30))
     with watching(*[ALL, answer] * 20, pace=pace) as (server, _, store):
         until(store, "a", "b")

@@ -74,7 +74,7 @@ def test_a_head_that_comes_back_brings_no_approval_along(world: World, forge: Fo
     assert logins(forge.approvals(1, head)) == ({"ann"} if forge.name == "GitHub" else set())
 
 
-def test_who_pushed_to_a_repository_that_is_hidden_is_not_known(world: World, forge: Forge) -> None:
+def test_forge_returns_no_pushers_of_a_hidden_repository(world: World, forge: Forge) -> None:
     head = world.push(1, login="ann")
     assert "ann" in logins(forge.pushers(1, head) or frozenset())
     world.hides_pushes = True
@@ -85,7 +85,7 @@ def test_who_pushed_to_a_repository_that_is_hidden_is_not_known(world: World, fo
         forge.pushers(1, head)
 
 
-def test_who_pushes_by_force_speaks_for_all_of_it_where_the_forge_says_so(world: World, forge: Forge) -> None:
+def test_github_alone_ignores_pushers_before_a_force_push(world: World, forge: Forge) -> None:
     world.push(1, login="ann")
     head = world.push(1, login="ada")
     world.pulls[1].forced.add(head)
@@ -152,13 +152,13 @@ def test_a_forge_that_is_away_or_says_nonsense_is_unreachable(
     assert forge.pull_request(1).head == world.head(1)
 
 
-def test_what_is_locked_is_forbidden(world: World, forge: Forge) -> None:
+def test_create_comment_raises_forbidden_for_a_locked_pull_request(world: World, forge: Forge) -> None:
     world.fail("POST .*(comments|notes)", Answer(403, {"message": "Unable to create comment because issue is locked."}))
     with pytest.raises(Forbidden):
         forge.create_comment(1, "text")
 
 
-def test_what_is_declined_is_about_that_one_thing(world: World, forge: Forge) -> None:
+def test_set_status_raises_request_declined_for_a_refused_status(world: World, forge: Forge) -> None:
     message = "This SHA and context has reached the maximum number of statuses."
     world.fail("POST .*statuses/", Answer(422, {"message": message}))
     with pytest.raises(RequestDeclined, match=message):
@@ -176,5 +176,5 @@ def test_what_is_declined_is_about_that_one_thing(world: World, forge: Forge) ->
         ForgeUnreachable: (407, 408, 425, 500, 502, 503, 504),
     }.items(),
 )
-def test_what_an_answer_means(kind: type[ForgeError], statuses: tuple[int, ...]) -> None:
+def test_error_from_response_maps_each_status_to_an_error(kind: type[ForgeError], statuses: tuple[int, ...]) -> None:
     assert {type(error_from_response(status, {}, "no")) for status in statuses} == {kind}

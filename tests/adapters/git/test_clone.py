@@ -187,7 +187,7 @@ def test_a_start_replaces_a_clone_that_git_cannot_open(tmp_path: Path, remote: P
     assert damage.locks(clone.folder) == []
 
 
-def test_what_fails_by_damage_is_tried_once_more(tmp_path: Path, remote: Path) -> None:
+def test_clone_repairs_damage_and_reads_again(tmp_path: Path, remote: Path) -> None:
     clone = cloned(tmp_path / "data", remote)
     commit = git(remote, "rev-parse", "HEAD")
     damage.remove_packs(clone.folder)

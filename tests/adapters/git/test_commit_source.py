@@ -45,7 +45,7 @@ def test_a_content_key_is_the_same_from_both(sample: Path) -> None:
         )
 
 
-def test_what_a_change_adds_is_counted_as_what_is_there(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_source_counts_added_files_toward_the_limit(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(sample)
     source = CommitSource(sample, "main")
     file_count = len(everything(source))
@@ -102,7 +102,7 @@ def put(root: Path, path: str | bytes, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_differs_from_another_commit_is_the_source(change: str, sample: Path) -> None:
+def test_commit_source_like_another_equals_a_fresh_source(change: str, sample: Path) -> None:
     if change == "a link no more":
         (sample / "tenants/uni-lab/link.yaml").symlink_to("tenant.yaml")
     commit(sample)

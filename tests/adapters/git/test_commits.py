@@ -100,7 +100,7 @@ def test_a_path_that_could_be_a_command_is_a_bug_of_ours(path: str, repository: 
         write_commit(repository, [], {path: b"x"}, SAID)
 
 
-def test_it_is_signed_where_git_is_configured_to(repository: Repository, tmp_path: Path) -> None:
+def test_write_commit_signs_as_git_is_configured(repository: Repository, tmp_path: Path) -> None:
     key = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
     for setting, value in (("gpg.format", "ssh"), ("user.signingkey", str(key)), ("commit.gpgsign", "true")):

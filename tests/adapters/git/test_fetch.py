@@ -44,7 +44,7 @@ def point(bare: Path, commit: str) -> str:
     return commit
 
 
-def test_what_git_does_not_write_does_not_come(url: str, bare: Path, tmp_path: Path) -> None:
+def test_fetch_refuses_objects_that_git_does_not_write(url: str, bare: Path, tmp_path: Path) -> None:
     here = new_repository(tmp_path / "fresh")
     good = point(bare, write_commit(bare, write_tree(bare, named("a.yaml"))))
     assert Remote(here, url).fetch(MAIN) == {MAIN: good}
@@ -78,7 +78,7 @@ def test_old_histories_come_and_are_not_read_as_declarations(url: str, bare: Pat
         here.listing(old)
 
 
-def test_what_a_list_of_git_names_comes_all_the_same(bare: Path, tmp_path: Path) -> None:
+def test_fetch_accepts_objects_on_the_skip_list_of_git(bare: Path, tmp_path: Path) -> None:
     here = new_repository(tmp_path / "fresh")
     bad = write_tree(bare, REFUSED["not sorted"][2])
     commit = point(bare, write_commit(bare, bad))

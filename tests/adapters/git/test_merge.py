@@ -42,7 +42,7 @@ def write(root: Path, path: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_it_is_what_git_says(root: Path, seed: int) -> None:
+def test_list_changed_files_agrees_with_git_diff_tree(root: Path, seed: int) -> None:
     chance = random.Random(seed)
     names = [f"{a}/{b}/{c}.yaml" for a in "xyz" for b in "pqr" for c in ("one", "two", "ä")] + ["top", "x.yaml"]
 
@@ -147,7 +147,7 @@ def rebased(root: Path, base: str, head: str) -> str | None:
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_what_a_rebase_lands_is_what_git_says(root: Path, seed: int) -> None:
+def test_is_same_by_rebase_agrees_with_git(root: Path, seed: int) -> None:
     chance = random.Random(seed)
 
     def shake() -> str:
@@ -209,7 +209,7 @@ def test_a_revert_of_what_the_base_has_too_is_seen(root: Path) -> None:
     assert lands_though_a_merge_changes_nothing(root, base, head) == git(root, "rev-parse", f"{start}^{{tree}}")
 
 
-def test_who_merged_the_base_into_it_meanwhile_is_fine(root: Path) -> None:
+def test_is_same_by_rebase_accepts_a_head_that_merged_the_base(root: Path) -> None:
     write(root, "a", "1")
     start = commit(root)
     write(root, "b", "theirs")

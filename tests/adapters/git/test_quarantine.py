@@ -78,7 +78,7 @@ def objects(here: Repository) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
-def test_what_comes_is_here_and_kept(url: str, bare: Path, here: Repository) -> None:
+def test_fetch_limited_stores_the_objects_and_a_ref(url: str, bare: Path, here: Repository) -> None:
     head = on_main(bare, write_tree(bare, named("b.yaml")))
     remote = Remote(here, url, keep=True)
     assert remote.look(HEAD) == {HEAD: head}
@@ -97,7 +97,7 @@ def test_what_comes_is_here_and_kept(url: str, bare: Path, here: Repository) -> 
 @pytest.mark.parametrize(
     ("limit", "words"), [(Limit(0.2, 1024), "longer than 0.2 seconds"), (Limit(60, 50), "more than 50 MB of memory")]
 )
-def test_what_unfolds_to_much_ends_and_leaves_nothing(
+def test_fetch_limited_stops_a_costly_fetch_and_leaves_nothing(
     limit: Limit, words: str, unfolding: Path, here: Repository
 ) -> None:
     head = git(unfolding, "rev-parse", HEAD)
@@ -110,7 +110,7 @@ def test_what_unfolds_to_much_ends_and_leaves_nothing(
     assert HEAD not in git(here.folder, "for-each-ref")
 
 
-def test_what_is_too_large_ends_and_leaves_nothing(
+def test_fetch_limited_stops_a_large_fetch_and_leaves_nothing(
     unfolding: Path, here: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quarantine, "MOST_BYTES", 10_000)
@@ -121,14 +121,14 @@ def test_what_is_too_large_ends_and_leaves_nothing(
     assert objects(here) == before
 
 
-def test_what_git_does_not_write_does_not_come(bare: Path, here: Repository) -> None:
+def test_fetch_limited_refuses_objects_that_git_does_not_write(bare: Path, here: Repository) -> None:
     head = on_main(bare, write_tree(bare, REFUSED["a name twice"][2]))
     with pytest.raises(UnsoundObjects, match="duplicateEntries"):
         Remote(here, str(bare)).fetch_limited(AMPLE, HEAD, head)
     assert not here.has_object(head)
 
 
-def test_what_is_not_there_is_told_and_no_password_with_it(here: Repository) -> None:
+def test_fetch_limited_reports_a_silent_remote_without_the_password(here: Repository) -> None:
     with pytest.raises(OperationRefused, match=r"'https://127.0.0.1:1/x.git' doesn't answer") as caught:
         Remote(here, "https://bot:s3cret@127.0.0.1:1/x.git").fetch_limited(AMPLE, HEAD, "1" * 40)
     assert "s3cret" not in str(caught.value)

@@ -55,7 +55,7 @@ def test_refs_move_together(remote: Remote, repository: Repository, bare: Path) 
     assert git(repository.folder, "for-each-ref") == ""
 
 
-def test_what_is_fetched_is_here(remote: Remote, bare: Path, repository: Repository, tmp_path: Path) -> None:
+def test_fetch_stores_objects_without_a_ref(remote: Remote, bare: Path, repository: Repository, tmp_path: Path) -> None:
     other_repository = new_repository(tmp_path / "there")
     first_commit = commit(repository, None, a="1")
     assert remote.push({BRANCH: first_commit})
@@ -66,7 +66,7 @@ def test_what_is_fetched_is_here(remote: Remote, bare: Path, repository: Reposit
     assert not (other_repository.folder / ".git/FETCH_HEAD").exists()
 
 
-def test_who_comes_second_is_told_and_nothing_is_lost(
+def test_push_moves_no_ref_after_a_competing_push(
     remote: Remote, repository: Repository, bare: Path, tmp_path: Path
 ) -> None:
     other_repository = new_repository(tmp_path / "there")
@@ -92,7 +92,7 @@ def test_a_ref_that_stays_is_compared_too(remote: Remote, repository: Repository
 
 
 @pytest.mark.parametrize("strange", ["a commit", "a blob"])
-def test_what_is_known_to_be_strange_is_moved_from_just_there_and_nothing_else(
+def test_push_replaces_a_foreign_ref_only_at_the_expected_object(
     remote: Remote, repository: Repository, bare: Path, strange: str
 ) -> None:
     base, aside = commit(repository, None, a="1"), commit(repository, None, b="1")
@@ -107,7 +107,7 @@ def test_what_is_known_to_be_strange_is_moved_from_just_there_and_nothing_else(
 
 
 @pytest.mark.parametrize("moved", ["eu-10", "eu-99"])
-def test_who_came_first_is_seen_among_many_refs(
+def test_push_detects_a_competing_push_among_many_refs(
     moved: str, remote: Remote, repository: Repository, bare: Path, tmp_path: Path
 ) -> None:
     """Git's words on the ref that has moved come first or last among those on all others."""
@@ -181,7 +181,7 @@ def test_two_first_commits_do_not_replace_each_other(
     assert refs(bare) == {BRANCH: theirs}
 
 
-def test_who_fetches_again_and_again_keeps_what_it_has(
+def test_fetch_with_keep_moves_the_ref_to_the_newest_commit(
     remote: Remote, repository: Repository, bare: Path, tmp_path: Path
 ) -> None:
     other_repository = new_repository(tmp_path / "there")

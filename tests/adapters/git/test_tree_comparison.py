@@ -55,7 +55,7 @@ def test_a_listing_from_what_differs_is_the_listing(
     assert {path: repository.read(blob) for path, blob in listing.items()} == new
 
 
-def test_what_differs_too_much_is_listed_anew(repository: Repository) -> None:
+def test_repository_lists_a_tree_with_too_many_changes(repository: Repository) -> None:
     first = commits.write_commit(repository, [], {"a.yaml": b"1\n"}, SAID)
     many = {f"{number}.yaml": b"1\n" for number in range(MAX_CHANGED + 1)}
     second = commits.write_commit(repository, [first], many, SAID)

@@ -51,7 +51,7 @@ def faults(repository: Repository, folder: str, tree: str) -> list[str]:
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_git_fsck_has_a_word_for_is_refused_by_whoever_reads(case: str, repository: Repository) -> None:
+def test_every_reader_refuses_a_tree_that_git_fsck_reports(case: str, repository: Repository) -> None:
     word, words, build = REFUSED[case]
     tree = write_tree(repository.folder, build)
     assert fsck(repository.folder, tree) & set(word.split("|")), "the corpus is what it says"
@@ -190,7 +190,7 @@ def bombs(folder: Path) -> dict[str, tuple[str, int]]:
 
 
 @pytest.mark.parametrize("bomb", ["names of one tree", "one large tree", "200,000 files", "long names"])
-def test_what_unfolds_without_end_is_stopped_while_it_is_read(bomb: str, repository: Repository, read: Counted) -> None:
+def test_readers_stop_at_the_limits_of_an_endless_tree(bomb: str, repository: Repository, read: Counted) -> None:
     tree, most = bombs(repository.folder)[bomb]
     tenants = write(repository.folder, "tree", entry("40000", "solo-ada", bytes.fromhex(tree)))
     root = write(repository.folder, "tree", entry("40000", "tenants", bytes.fromhex(tenants)))
@@ -216,7 +216,7 @@ def test_a_listing_that_was_refused_is_refused_again(repository: Repository) -> 
 
 
 @pytest.mark.parametrize(("bomb", "words"), [("deep", "64 deep"), ("doubled and doubled", "more than 10,000 files")])
-def test_what_is_too_deep_is_named_and_not_read(bomb: str, words: str, repository: Repository, read: Counted) -> None:
+def test_readers_report_a_tree_too_deep_to_read(bomb: str, words: str, repository: Repository, read: Counted) -> None:
     tree, most = bombs(repository.folder)[bomb]
     root = write(repository.folder, "tree", entry("40000", "platform", bytes.fromhex(tree)))
     assert {problem.message for problem in TreeSource(repository, root).scopes()[1]} == {

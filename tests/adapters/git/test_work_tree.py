@@ -71,7 +71,7 @@ def program(root: Path, name: str) -> str:
     return str(file)
 
 
-def test_it_has_the_declarations_that_lie_there_and_nothing_else(root: Path) -> None:
+def test_work_tree_commit_contains_changes_of_declarations_only(root: Path) -> None:
     (root / "tenants/ada/tenant.yaml").write_text("changed\n")
     (root / "tenants/ada/members.yaml").write_text("new\n")
     (root / "platform/platform.yaml").unlink()
@@ -92,7 +92,7 @@ def test_a_folder_that_git_ignores_counts_as_it_does_for_validate(root: Path) ->
     assert files(root)["tenants/bob/tenant.yaml"] == "ignored\n"
 
 
-def test_what_was_saved_in_the_same_moment_is_seen(root: Path) -> None:
+def test_work_tree_commit_contains_a_save_within_the_same_moment(root: Path) -> None:
     file = root / "tenants/ada/tenant.yaml"
     time = (root / ".git/index").stat().st_mtime_ns
     text = file.read_text()
@@ -112,7 +112,7 @@ def test_declarations_may_lie_in_a_folder_of_the_repository(root: Path) -> None:
     }
 
 
-def test_what_is_staged_stays_staged(root: Path) -> None:
+def test_work_tree_commit_leaves_the_index_alone(root: Path) -> None:
     (root / "tenants/ada/tenant.yaml").write_text("staged\n")
     git(root, "add", "-A")
     (root / "tenants/ada/tenant.yaml").write_text("later\n")
@@ -158,7 +158,7 @@ def test_no_filter_and_no_monitor_runs(root: Path) -> None:
     assert not (root.parent / "ran").exists()
 
 
-def test_what_a_nested_repository_configures_never_runs(root: Path) -> None:
+def test_work_tree_commit_runs_no_filter_of_a_nested_repository(root: Path) -> None:
     inner = root / "tenants/ada/inner"
     for folder in (inner, root / "beside"):
         folder.mkdir()
@@ -215,7 +215,7 @@ def test_a_file_that_can_not_be_read_is_named(root: Path) -> None:
         files(root)
 
 
-def test_what_git_says_is_told_from_its_beginning(root: Path) -> None:
+def test_work_tree_commit_reports_the_first_message_of_git(root: Path) -> None:
     (root / "tenants/ada/.GIT").write_text("no file that Git takes")
     with pytest.raises(OperationRefused, match=r"^Git can't read the work tree: Ignoring path tenants/ada/\.GIT$"):
         files(root)
@@ -233,7 +233,7 @@ def test_ends_of_lines_are_those_that_git_would_commit(root: Path) -> None:
     assert texts["platform/platform.yaml"] == "platform/platform.yaml\n"
 
 
-def test_what_a_sparse_checkout_leaves_out_is_not_gone(root: Path) -> None:
+def test_work_tree_commit_contains_files_outside_a_sparse_checkout(root: Path) -> None:
     git(root, "sparse-checkout", "set", "--no-cone", "/tenants/")
     assert not (root / "platform").exists()
     (root / "tenants/ada/tenant.yaml").unlink()
