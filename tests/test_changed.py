@@ -24,7 +24,7 @@ def test_a_test_file_selects_itself_and_a_deleted_file_selects_nothing() -> None
     ]
 
 
-def test_what_every_test_imports_selects_none() -> None:
+def test_select_tests_selects_no_test_for_the_conftest() -> None:
     assert select_tests(["tests/conftest.py"]) == []
 
 

@@ -51,7 +51,7 @@ def test_a_tenant_uses_its_reserved_stock_first() -> None:
     }
 
 
-def test_what_is_reserved_is_not_sold_to_others() -> None:
+def test_sum_capacity_counts_foreign_use_of_reserved_units_as_oversold() -> None:
     (total,) = sum_capacity([stock(2, tenant="kite")], [use("ada", 0, 10)], DAY)
     assert hours(total) == {"stock": 48, "reserved": 48, "oversold": 10}
 

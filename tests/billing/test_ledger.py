@@ -39,7 +39,7 @@ def test_money_is_text_with_all_digits_and_time_is_in_utc() -> None:
         ("invoices/kite.json", b"{", b"\xff"),
     ],
 )
-def test_what_no_closing_writes_is_refused(path: str, old: bytes, new: bytes) -> None:
+def test_parse_month_refuses_an_invalid_closing_or_invoice(path: str, old: bytes, new: bytes) -> None:
     files = dump_month(MONTH)
     assert old in files[path]
     with pytest.raises(InvalidLedger):

@@ -44,7 +44,7 @@ def test_a_month_has_the_hours_of_its_time_zone(month: str, start: str, hours: i
 @pytest.mark.parametrize(
     "text", ["2026-13", "2026-00", "2026-1", "november", "0000-01", "0001-01", "9999-12", "٢٠٢٦-11", "2026-11-01", ""]
 )
-def test_what_is_no_month_is_refused(text: str) -> None:
+def test_month_period_refuses_an_invalid_month(text: str) -> None:
     with pytest.raises(ValueError):
         month_period(text, BERLIN)
 

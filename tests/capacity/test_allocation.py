@@ -58,35 +58,35 @@ FULL = [claim("uni-lab", "all", WHOLE, 5)]
 OLD = claim("film-house", "train", SLICE)
 
 
-def test_it_moves_where_a_unit_is_free(catalog: Catalog) -> None:
+def test_an_instance_moves_to_another_spec_where_a_unit_is_free(catalog: Catalog) -> None:
     assert allocated(catalog, [OLD], [claim("film-house", "train", WHOLE)]) == AllocationResult({}, {}, [], frozenset())
 
 
-def test_it_keeps_its_unit_where_none_is_free(catalog: Catalog) -> None:
+def test_an_instance_keeps_its_unit_while_the_new_spec_has_no_free_unit(catalog: Catalog) -> None:
     allocation = allocated(catalog, [OLD, *FULL], [claim("film-house", "train", WHOLE), *FULL])
     assert (allocation.retained_claims, allocation.reduced) == ({("film-house", "train"): OLD}, {})
 
 
-def test_it_moves_when_it_loses_no_copy(catalog: Catalog) -> None:
+def test_an_instance_moves_to_fewer_units_where_the_move_costs_no_copy(catalog: Catalog) -> None:
     most = [claim("uni-lab", "all", WHOLE, 4)]
     allocation = allocated(catalog, [OLD, *most], [claim("film-house", "train", WHOLE, 3), *most])
     assert (allocation.retained_claims, allocation.reduced) == ({}, {("film-house", "train"): 1})
 
 
-def test_what_it_was_given_of_too_few_units_is_free_for_the_next(catalog: Catalog) -> None:
+def test_a_unit_that_is_too_few_for_a_move_goes_to_the_next_instance(catalog: Catalog) -> None:
     most, wide = [claim("uni-lab", "all", WHOLE, 4)], claim("film-house", "train", SLICE, 2)
     now = [claim("film-house", "train", WHOLE, 2), claim("uni-lab", "next", WHOLE), *most]
     allocation = allocated(catalog, [wide, *most], now)
     assert (allocation.retained_claims, allocation.reduced) == ({("film-house", "train"): wide}, {})
 
 
-def test_it_keeps_no_unit_that_nothing_runs_on(catalog: Catalog) -> None:
+def test_an_instance_that_waits_keeps_no_unit_of_its_old_spec(catalog: Catalog) -> None:
     waits = [claim("film-house", "train", SLICE, 1, 0), *FULL]
     allocation = allocated(catalog, waits, [claim("film-house", "train", WHOLE), *FULL])
     assert (allocation.retained_claims, allocation.reduced) == ({}, {("film-house", "train"): 0})
 
 
-def test_it_keeps_no_unit_when_it_may_not_run_as_it_is_declared(catalog: Catalog) -> None:
+def test_an_instance_with_an_unrendered_claim_keeps_no_old_unit(catalog: Catalog) -> None:
     allocation = allocated(catalog, [OLD, *FULL], [claim("film-house", "train", WHOLE, 1, 0), *FULL])
     assert (allocation.retained_claims, allocation.reduced) == ({}, {("film-house", "train"): 0})
 

@@ -36,7 +36,7 @@ def of(rows: list[tuple[str, int, int]]) -> list[UnitClaim]:
 
 
 @given(claims, claims)
-def test_who_had_units_keeps_them_and_the_rest_fits(
+def test_reduced_allocations_keep_earlier_units_and_fit_the_stocks(
     catalog: Catalog, before: list[tuple[str, int, int]], now: list[tuple[str, int, int]]
 ) -> None:
     old = {(claim.tenant, claim.instance): claim for claim in of(before)}

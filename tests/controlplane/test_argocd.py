@@ -64,7 +64,7 @@ def test_a_push_is_synced(
         cluster.client.delete(ARGO, "Application", namespace, NAMESPACE)
 
 
-def test_it_knows_the_cluster_by_its_declared_name(argocd: ArgoCD, cluster: Cluster) -> None:
+def test_argo_cd_lists_the_cluster_by_its_declared_name(argocd: ArgoCD, cluster: Cluster) -> None:
     names = {
         registered_cluster["name"]: registered_cluster["server"]
         for registered_cluster in argocd.api("clusters")["items"]

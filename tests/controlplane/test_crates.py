@@ -18,7 +18,7 @@ def test_without_anything_all_is_missing(empty_cache: Path) -> None:
         crates.program("dufs")
 
 
-def test_what_is_built_is_found_and_what_is_given_wins(
+def test_program_prefers_a_preinstalled_program_to_a_built_program(
     empty_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built = executable(crates.home("dufs") / "dufs")
@@ -28,7 +28,7 @@ def test_what_is_built_is_found_and_what_is_given_wins(
     assert crates.program("dufs") == preinstalled
 
 
-def test_what_is_pinned_is_where_it_lies(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pin_of_a_crate_determines_its_home(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = crates.home("dufs")
     monkeypatch.setattr(crates, "CRATES", {"dufs": crates.Crate("0.46.0", ("tls",))})
     assert crates.home("dufs") != before

@@ -29,7 +29,7 @@ def git(folder: Path, *words: str) -> None:
     git_output(folder, *words)
 
 
-def test_it_listens_on_the_loopback(gitea: Gitea) -> None:
+def test_gitea_listens_on_the_loopback_only(gitea: Gitea) -> None:
     assert processes.listening(gitea.folder) == {("gitea", processes.LOOPBACK)}
 
 
@@ -68,7 +68,7 @@ def test_a_repository_lies_where_one_can_look_into_it(gitea: Gitea, tmp_path: Pa
     assert [line.split(" ")[1] for line in served.splitlines()] == ["refs/heads/main", "refs/ours/main"]
 
 
-def test_who_was_not_asked_may_not_write(gitea: Gitea) -> None:
+def test_gitea_refuses_a_write_to_another_users_private_repository(gitea: Gitea) -> None:
     gitea.api("user/repos", {"name": "own", "auto_init": True, "private": True}, user="ada")
     with pytest.raises(Answered) as refused:
         gitea.api("repos/ada/own/contents/file", {"content": "eA==", "message": "x"}, user="bob")

@@ -29,7 +29,7 @@ def test_there_is_no_address_of_ipv6_and_no_other_name() -> None:
     assert struct.unpack(">6H", internet.answer(query("nowhere.example.com"))[:12]) == (7, 0x8583, 1, 0, 0, 0)
 
 
-def test_what_we_render_takes_one_address_for_the_internets_and_none_of_the_others() -> None:
+def test_is_of_the_internet_accepts_the_public_address_only() -> None:
     open_ = [
         address
         for address in (internet.PUBLIC, internet.METADATA, internet.PRIVATE)

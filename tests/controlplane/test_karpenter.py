@@ -42,7 +42,9 @@ SHARED = {"nvidia.com/gpu": 0, "nvidia.com/gpu.shared": 16}
         ("exclusive", "all-balanced", {"nvidia.com/gpu": 4}),
     ],
 )
-def test_what_is_announced_of_four_gpus(config: str, mig: str, announced: dict[str, int]) -> None:
+def test_resources_lists_the_gpus_of_a_sharing_config_and_mig_layout(
+    config: str, mig: str, announced: dict[str, int]
+) -> None:
     assert resources(4, CONFIGS[config], LAYOUTS.get(mig, {})) == announced
 
 

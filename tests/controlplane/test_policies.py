@@ -149,12 +149,12 @@ def test_a_peer_is_let_through_at_the_ports_of_its_rule_alone() -> None:
     ]
 
 
-def test_what_comes_in_is_judged_by_who_sent_it() -> None:
+def test_an_ingress_chain_accepts_only_senders_of_a_selected_namespace() -> None:
     rules_by_chain = chains(policy(ingress=[{"from": [{"namespaceSelector": {"matchLabels": {"name": "b"}}}]}]))
     assert rules_by_chain["ingress-10-89-0-2"] == ["ip saddr { 10.89.0.4 } return", REFUSED]
 
 
-def test_what_one_policy_allows_another_does_not_take_back() -> None:
+def test_a_policy_without_rules_revokes_no_rule_of_another_policy() -> None:
     rules_by_chain = chains(
         policy(policyTypes=["Egress"]), policy(policyTypes=["Egress"], egress=[{"ports": [{"port": 80}]}])
     )
@@ -166,7 +166,7 @@ def test_what_one_policy_allows_another_does_not_take_back() -> None:
     [{"phase": "Succeeded"}, {"phase": "Failed"}, {"podIP": None}, {"podIP": "10.0.0.2"}],
     ids=["succeeded", "failed", "without an address", "of a simulated node"],
 )
-def test_who_has_no_address_on_the_node_is_not_judged(gone: Object) -> None:
+def test_chains_skips_a_pod_without_an_address_on_the_node(gone: Object) -> None:
     assert "ingress-10-89-0-2" not in chains(policy(), pods=[pod("a", 2, "web", **gone)])
 
 
@@ -190,18 +190,18 @@ def test_a_pod_in_the_hosts_network_is_not_judged() -> None:
         {"podSelector": {"matchNames": []}},
     ],
 )
-def test_what_cannot_be_translated_is_refused(spec: Object) -> None:
+def test_chains_refuses_an_untranslatable_policy(spec: Object) -> None:
     with pytest.raises(Untranslatable):
         chains(policy(**spec), policy())
 
 
-def test_it_is_refused_also_where_nobody_is_selected() -> None:
+def test_chains_refuses_an_untranslatable_policy_that_selects_no_pod() -> None:
     nobody = {"matchLabels": {"app": "nobody"}}
     with pytest.raises(Untranslatable, match=r"the port \{'port': 'http'\}"):
         chains(policy(podSelector=nobody, ingress=[{"ports": [{"port": "http"}]}]))
 
 
-def test_what_we_render_for_the_internet_is_translated() -> None:
+def test_chains_translates_the_rendered_policy_for_the_internet() -> None:
     place = simulated.declared(PROJECT, "eu-1").get_singleton(Cluster)
     assert place is not None
     (rule,) = let_out(**allow_internet(place.model.spec))

@@ -31,7 +31,7 @@ def test_a_folder_has_its_own_processes_and_their_children(tmp_path: Path) -> No
 
 
 @pytest.mark.process
-def test_who_does_not_end_is_killed(tmp_path: Path) -> None:
+def test_stop_kills_a_process_that_ignores_the_signal(tmp_path: Path) -> None:
     started = processes.start(tmp_path, "stubborn", ["sh", "-c", STUBBORN])
     eventually(lambda: len(processes.running(tmp_path)) >= 3, "it to run")
     processes.stop(tmp_path, seconds=0.5)
@@ -54,7 +54,7 @@ def test_free_ports_differ() -> None:
 
 
 @pytest.mark.process
-def test_who_wants_to_be_alone_waits_for_the_other(tmp_path: Path) -> None:
+def test_alone_makes_a_second_process_wait_for_the_first(tmp_path: Path) -> None:
     """Two processes add to one file, each in two steps."""
     log_file = tmp_path / "said"
     program = (

@@ -59,7 +59,7 @@ def test_an_image_is_pulled_by_its_tag_and_by_its_digest(url: str, tmp_path: Pat
         assert part["digest"] == f"sha256:{hashlib.sha256(blob).hexdigest()}"
 
 
-def test_what_nobody_put_there_is_unknown(url: str, tmp_path: Path) -> None:
+def test_the_registry_answers_404_for_an_unknown_manifest_or_blob(url: str, tmp_path: Path) -> None:
     registry.put(tmp_path, {"registry.example/web:1": HELLO})
     for address in ("web/manifests/2?ns=registry.example", "other/manifests/1?ns=registry.example", "web/manifests/1"):
         assert refused(f"{url}/v2/{address}") == (404, "MANIFEST_UNKNOWN")
@@ -68,7 +68,7 @@ def test_what_nobody_put_there_is_unknown(url: str, tmp_path: Path) -> None:
     assert refused(f"{url}/nothing") == (404, "NOT_FOUND")
 
 
-def test_what_is_private_needs_a_login(url: str, tmp_path: Path) -> None:
+def test_the_registry_demands_a_login_for_a_private_image(url: str, tmp_path: Path) -> None:
     registry.put(tmp_path, {"registry.example/private/web:1": HELLO})
     address = f"{url}/v2/private/web/manifests/1?ns=registry.example"
     assert refused(address) == (401, "UNAUTHORIZED")

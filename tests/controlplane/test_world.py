@@ -15,7 +15,7 @@ def test_without_root_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert world.why_not() == "a real node needs root"
 
 
-def test_what_is_lacking_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_not_names_the_missing_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setenv("PATH", "/nowhere")
     assert world.why_not() == "a real node needs unshare, nsenter, ip, mount"

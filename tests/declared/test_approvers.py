@@ -73,7 +73,7 @@ def test_a_restricted_field_is_told_where_it_differs() -> None:
 
 
 @given(PATTERN, PATTERN, PATH)
-def test_who_covers_matches_whatever_the_other_does(wide: str, narrow: str, path: str) -> None:
+def test_a_wider_pattern_matches_every_path_of_a_narrower_pattern(wide: str, narrow: str, path: str) -> None:
     if is_wider(wide, narrow) and matches(narrow, path):
         assert matches(wide, path)
     if matches(wide, path) and matches(narrow, path):

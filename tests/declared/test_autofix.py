@@ -48,7 +48,7 @@ def mend(text: str) -> str:
         "1.10.1-rc",
     ],
 )
-def test_what_two_readers_take_for_different_things_is_quoted(value: str) -> None:
+def test_autofix_quotes_a_value_that_yaml_readers_interpret_differently(value: str) -> None:
     text = mend(f"{HEAD}{value}}}  # of May\n")
     plain = value == "1.10.1-rc"
     assert text == (f"{HEAD}{value}}}  # of May\n" if plain else f'{HEAD}"{value}"}}  # of May\n')

@@ -59,7 +59,7 @@ def test_no_value_of_a_field_makes_validate_crash(number: int, sample: Path) -> 
     assert fuzz.run(sample, case) in (0, 1), case
 
 
-def test_what_can_be_read_of_a_cluster_or_the_platform_can_be_rendered(sample: Path) -> None:
+def test_cluster_renderer_renders_every_valid_cluster_or_platform_case(sample: Path) -> None:
     folder, rendered = FolderSource(sample), 0
     for case in fuzz.structural_cases(sample, ("clusters", "platform")):
         if not fuzz.read(case):

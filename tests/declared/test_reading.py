@@ -44,7 +44,7 @@ def test_replacing_any_line_gives_a_verdict(path: str) -> None:
             assert (declared is None) == bool(problems)
 
 
-def test_what_is_still_right_after_deleting_a_character_is_checked_and_rendered() -> None:
+def test_render_tenant_renders_each_valid_file_that_lacks_a_character() -> None:
     path = "tenants/studio-kite/instances/webui.yaml"
     data = (PROJECT / path).read_bytes()
     others = [

@@ -217,7 +217,7 @@ def test_a_web_token_is_a_secret_wherever_it_begins(value: str) -> None:
 @pytest.mark.parametrize(
     "value", ["keyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0", "eyJhbGc.eyJzdWIiOiIxMjM0", "eyJhbGciOiJIUzI1NiJ9"]
 )
-def test_what_only_looks_a_little_like_one_is_none(value: str) -> None:
+def test_the_secret_pattern_ignores_an_incomplete_token(value: str) -> None:
     assert not SECRET_VALUES.search(value)
 
 
@@ -305,7 +305,7 @@ def test_of_very_many_problems_the_first_are_told_and_the_others_counted() -> No
     assert sum(problem.rule == "size" and "more problems of this file" in problem.message for problem in problems) == 1
 
 
-def test_what_was_found_wrong_is_found_again_where_the_file_is_the_same_and_nowhere_else() -> None:
+def test_read_declaration_repeats_problems_for_the_same_content_only() -> None:
     def problems(text: str) -> list[Problem]:
         return reading.read_declaration(PATH, text.encode(), _spot())[1]
 

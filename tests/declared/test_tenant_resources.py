@@ -44,7 +44,7 @@ def test_its_rendered_file_is_found_again(declared_kind: ResourceKind) -> None:
 
 
 @EVERY
-def test_it_is_rendered_where_the_table_says(declared_kind: ResourceKind) -> None:
+def test_each_manifest_of_a_kind_has_the_folder_and_suffix_of_the_table(declared_kind: ResourceKind) -> None:
     (how,) = [how for kind, how in TENANT_MANIFESTS.items() if kind.__name__ == declared_kind.kind.name]
     assert (how.folder, how.suffix) == (declared_kind.tree_part, declared_kind.suffix)
 
@@ -61,5 +61,5 @@ def test_a_status_lists_it_and_a_label_names_it(declared_kind: ResourceKind) -> 
 @pytest.mark.parametrize(
     "stem", [*paths.FOLDER_MARKERS, f"{paths.PROGRAMS_PREFIX}seal-0123456789abcdef", "one--leaving"]
 )
-def test_what_keeps_a_folder_programs_and_what_leaves_are_no_things_own_file(part: str, stem: str) -> None:
+def test_parse_file_stem_ignores_markers_programs_and_leaving_files(part: str, stem: str) -> None:
     assert parse_file_stem(part, stem) is None

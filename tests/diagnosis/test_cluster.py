@@ -584,7 +584,9 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
 
 
 @pytest.mark.parametrize(("name", "change", "lines"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
-def test_what_is_wrong_is_said_in_one_line(name: str, change: Change, lines: list[str]) -> None:
+def test_the_report_describes_each_cluster_problem_in_a_single_line(
+    name: str, change: Change, lines: list[str]
+) -> None:
     bed = Bed(name)
     change(bed)
     assert bed.report_lines() == lines

@@ -15,7 +15,7 @@ def test_a_cluster_that_is_as_declared_has_nothing_wrong(name: str) -> None:
     assert Bed(name).report_lines() == []
 
 
-def test_what_is_fine_is_said_with_its_numbers() -> None:
+def test_the_report_lists_passed_checks_with_their_numbers() -> None:
     finding_lines = Bed().report_lines("ok")
     assert "ok [nodes] NodePool l4-ts4: 3 nodes, tainted and ready" in finding_lines
     assert (
@@ -47,7 +47,7 @@ def test_what_is_fine_is_said_with_its_numbers() -> None:
         ),
     ],
 )
-def test_what_may_not_be_read_is_an_error(kind: cluster_snapshot.ResourceQuery, line: str) -> None:
+def test_the_report_marks_an_unreadable_resource_as_an_error(kind: cluster_snapshot.ResourceQuery, line: str) -> None:
     bed = Bed()
     bed.refused[kind] = 403
     assert line in bed.report_lines("error")

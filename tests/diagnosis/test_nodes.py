@@ -332,7 +332,7 @@ def test_nodes_that_karpenter_buys() -> None:
     ]
 
 
-def test_what_a_pod_requests_is_counted_as_the_scheduler_does() -> None:
+def test_pod_request_counts_requests_as_the_scheduler_does() -> None:
     def container(cpu: str, **more: str) -> dict[str, Any]:
         return {"resources": {"requests": {"cpu": cpu}}, **more}
 

@@ -60,7 +60,7 @@ def test_where_nothing_is_kept_warm_a_node_comes_first(pull: Pull) -> None:
     ]  # fmt: skip
 
 
-def test_what_placeholders_keep_warm_starts_at_once_and_the_rest_does_not(pull: Pull) -> None:
+def test_the_plan_announces_cold_starts_beyond_the_warm_units_only(pull: Pull) -> None:
     for number in (1, 2):
         declare(pull.root, f"one-{number}", "h100-one")
     assert cold(pull.plan()) == []
@@ -77,7 +77,7 @@ def test_nodes_of_a_static_pool_are_there(pull: Pull) -> None:
     assert cold(pull.plan()) == []
 
 
-def test_what_takes_the_place_of_what_goes_needs_no_other_node(pull: Pull) -> None:
+def test_a_renamed_or_edited_instance_needs_no_new_node(pull: Pull) -> None:
     edit(pull.root, "clusters/us-1/stocks/h100-one.yaml", "warm: 2", "warm: 0")
     for name in ("one", "other"):
         declare(pull.root, name, "h100-one")
@@ -149,14 +149,16 @@ def test_how_long_it_took_is_told_where_a_status_was_seen(
     assert plan["cold"][0]["coldStart"] == {"starts": 3, "medianSeconds": 371, "longestSeconds": 540}
 
 
-def test_what_git_fetched_is_as_good(place: Place, explain_cold_start: Callable[[], str], tmp_path: Path) -> None:
+def test_explain_cold_start_reads_a_status_from_git_fetch(
+    place: Place, explain_cold_start: Callable[[], str], tmp_path: Path
+) -> None:
     report(place, STATUS)
     assert explain_cold_start().endswith(UNKNOWN)
     git(tmp_path / "clone", "fetch", "-q", "origin", "+refs/heads/*:refs/remotes/origin/*")
     assert explain_cold_start().endswith(TOOK)
 
 
-def test_what_the_clusters_key_did_not_sign_says_nothing(
+def test_explain_cold_start_ignores_a_status_without_a_valid_signature(
     place: Place, explain_cold_start: Callable[[], str], tmp_path: Path
 ) -> None:
     public = new_key(tmp_path, "reporter").with_suffix(".pub").read_text().strip()
@@ -168,7 +170,7 @@ def test_what_the_clusters_key_did_not_sign_says_nothing(
     assert explain_cold_start().endswith(UNKNOWN)
 
 
-def test_what_only_counts_against_another_stock_starts_nowhere(pull: Pull) -> None:
+def test_the_removal_of_a_tenants_own_stock_causes_no_cold_start(pull: Pull) -> None:
     """Its own stock goes: what it runs lies on the shared ones from now on, and stays where it is."""
     with_own_stock(pull)
     pull.remove("clusters/us-1/stocks/own.yaml")

@@ -82,7 +82,7 @@ def test_another_budget_is_exceeded_or_not(sample: Path, budget: str, excess: Ov
     assert cost.has_effect
 
 
-def test_what_exceeded_its_budget_before_is_told_where_it_does_so_by_more(sample: Path) -> None:
+def test_compare_cost_reports_an_exceeded_budget_only_where_the_cost_rises(sample: Path) -> None:
     edit(sample, STARTER, '"300"', '"100"')
     less = costs(
         sample, lambda root: edit(root, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")

@@ -313,7 +313,9 @@ CASES = {
 
 
 @pytest.mark.parametrize(("change", "lines"), [pytest.param(*case, id=name) for name, case in CASES.items()])
-def test_it_is_told_in_a_line(change: Callable[[Path], object], lines: list[str] | None, sample: Path) -> None:
+def test_declared_changes_describes_each_kind_of_change_in_a_line(
+    change: Callable[[Path], object], lines: list[str] | None, sample: Path
+) -> None:
     change_lines = changes(sample, change)
     if lines is None:  # each part of a plan by itself: what it allows isn't behind its quota
         (allowed,) = (line for line in change_lines if "spec.allow removed: " in line)
@@ -341,7 +343,7 @@ TWO_RANGES = RANGES.format("198.51.100.0/24, 203.0.113.0/24")
         ),
     ],
 )
-def test_it_is_told_what_the_removal_of_allowed_ranges_opens(
+def test_declared_changes_lists_the_removed_ranges_of_allowed_networks(
     change: Callable[[Path], object], line: str, sample: Path
 ) -> None:
     edit(sample, ADA, "  plan: starter\n", TWO_RANGES)
@@ -349,7 +351,7 @@ def test_it_is_told_what_the_removal_of_allowed_ranges_opens(
     assert lines == [f"access: {ADA}: spec.allowedCIDRs removed: {line}"]
 
 
-def test_what_is_dangerous_comes_first(sample: Path) -> None:
+def test_declared_changes_lists_dangerous_topics_first(sample: Path) -> None:
     def everything(root: Path) -> None:
         for path, old, new in (
             (QUARTER, "spec:\n", "spec:\n  lifecycle: Deprecated\n"),
@@ -364,7 +366,7 @@ def test_what_is_dangerous_comes_first(sample: Path) -> None:
     assert topics == sorted(topics, key=[*TOPICS].index)
 
 
-def test_what_a_person_writes_can_not_be_taken_for_anything_else(sample: Path) -> None:
+def test_declared_changes_quotes_and_escapes_a_description(sample: Path) -> None:
     text = '"a → b [x]: \\e[31m, \\u202e"'
     (line,) = changes(sample, swap(EU, "spec:\n", f"spec:\n  description: {text}\n"))
     assert line == f"clusters: {EU}: spec.description added: 'a \\u2192 b [x]: \\x1b[31m, \\u202e'"
@@ -387,7 +389,7 @@ def test_the_end_of_what_somebody_approves_is_shown(sample: Path) -> None:
     assert line == f"approvals: {OWNERSHIP}: spec.paths[{path}] added: approvers team platform"
 
 
-def test_who_is_believed_in_a_cluster_that_comes_or_goes_is_told(sample: Path) -> None:
+def test_declared_changes_shows_full_issuers_of_added_and_removed_clusters(sample: Path) -> None:
     """A whole cluster is one line of its first fields, which can be cut; whom it believes isn't."""
     issuer = f"https://id.northlight.example.{'a' * 60}.{'b' * 60}.evil.dev"
 
@@ -405,7 +407,7 @@ def test_who_is_believed_in_a_cluster_that_comes_or_goes_is_told(sample: Path) -
     assert [line for line in gone if line.startswith(f"access: {file}: spec.oidc removed: issuer {issuer}")]
 
 
-def test_what_a_new_offer_costs_is_not_behind_its_first_fields(sample: Path) -> None:
+def test_declared_changes_lists_the_prices_of_a_new_offer_on_own_lines(sample: Path) -> None:
     file = "platform/specs/l4-other.yaml"
     text = (sample / QUARTER).read_text().replace("name: l4-quarter", "name: l4-other")
     lines = changes(sample, lambda root: (root / file).write_text(text))

@@ -265,7 +265,9 @@ CASES: dict[str, tuple[str, Change, list[str], int]] = {
 @pytest.mark.parametrize(
     ("tenant", "change", "lines", "urls"), [pytest.param(*case, id=name) for name, case in CASES.items()]
 )
-def test_it_is_told_in_a_line(tenant: str, change: Change, lines: list[str], urls: int, sample: Path) -> None:
+def test_compare_exposure_describes_each_change_in_a_line(
+    tenant: str, change: Change, lines: list[str], urls: int, sample: Path
+) -> None:
     tenant_reach = reached(sample, tenant, change)
     assert [
         f"{declared_change.topic}: {declared_change.path}: {declared_change.text}"
@@ -274,7 +276,7 @@ def test_it_is_told_in_a_line(tenant: str, change: Change, lines: list[str], url
     assert (tenant_reach.url_count, dict(tenant_reach.moved_with_domain)) == (urls, {})
 
 
-def test_what_moves_with_its_clusters_domain_is_counted_there(sample: Path) -> None:
+def test_compare_exposure_counts_urls_that_move_with_the_clusters_domain(sample: Path) -> None:
     tenant_reach = reached(
         sample, "solo-ada", swap("clusters/eu-1/cluster.yaml", f"domain: {EU}", "domain: fra.northlight.example")
     )

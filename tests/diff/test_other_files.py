@@ -58,11 +58,11 @@ CASES = {
 
 
 @pytest.mark.parametrize("path", CASES)
-def test_what_a_file_decides_is_told_by_where_it_lies(path: str) -> None:
+def test_decision_topic_depends_on_the_path_of_a_file(path: str) -> None:
     assert decision_topic(path) == CASES[path]
 
 
-def test_what_decides_comes_first_and_pushes_nothing_else_out() -> None:
+def test_group_other_files_limits_decisive_files_and_keeps_the_other_files() -> None:
     many = [(f".github/workflows/{at:05}.yaml", "changed") for at in range(9_998)]
     outside_files = group_other_files([("README.md", "changed"), *many, ("zz.txt", "added")])  # type: ignore[list-item]  # these words are meant
     assert outside_files.total == 10_000

@@ -141,7 +141,7 @@ as expected
     assert with_outputs(page, ran) == page.replace("as expected", "otherwise")
 
 
-def test_what_a_page_leaves_out_stays_out() -> None:
+def test_with_outputs_preserves_the_ellipses_of_a_page() -> None:
     shown_lines = ("can be merged · 1 added", "…", "Cost a month 313.60", "…")
     command = Command(2, "allot plan", 3, 7, shown_lines)
     page = "\n".join(["```console {.run}", "$ allot plan", *shown_lines, "```", ""])

@@ -80,7 +80,7 @@ def test_every_reason_of_a_retention_is_explained() -> None:
 
 
 @pytest.mark.process
-def test_what_the_guide_tells_is_there() -> None:
+def test_the_guide_names_only_existing_conditions_reasons_and_events() -> None:
     events = words_of("warning", "error", "_log_pull_failure") | {
         "nothing published",
         "nothing reported",

@@ -118,7 +118,7 @@ def refusal(function: object, *arguments: object, **more: object) -> str:
     return str(raised.value)
 
 
-def test_what_cannot_be_edited_is_refused() -> None:
+def test_the_edits_of_an_app_refuse_an_invalid_change() -> None:
     used = parse_image_reference(
         yaml.safe_load((PROJECT / VLLM).read_text())["spec"]["versions"][0]["container"]["image"]
     )

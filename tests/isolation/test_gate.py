@@ -556,7 +556,7 @@ def with_hash(data: bytes, key: str, digit: int, length: int) -> bytes:
 @pytest.mark.parametrize(
     "wrong", ["e" * 39, "E" * 40, "0" * 40, f"{'e' * 40} #", '"\\u0061"', f'"{"e" * 41}"', "12345"]
 )
-def test_what_is_no_hash_of_a_declaration_is_stopped(wrong: str, sample_tree: dict[str, bytes]) -> None:
+def test_the_gate_stops_an_invalid_hash_of_a_declaration(wrong: str, sample_tree: dict[str, bytes]) -> None:
     gate = IsolationGate(BOUNDARIES)
     for _ in range(2):
         gate.check(WEBUI, sample_tree[WEBUI], entitled(WEBUI))
@@ -669,7 +669,7 @@ def test_text_of_any_shape_is_stopped_and_sifted(path: str, data: bytes) -> None
 
 
 @pytest.mark.parametrize(("path", "kind"), [(ARGO, "AppProject"), (SHARING, "NetworkPolicy"), (STORE, "NetworkPolicy")])
-def test_what_was_published_before_it_had_to_outlive_its_application_is_kept(
+def test_drop_forbidden_adds_the_deletion_protection_to_older_manifests(
     sample_tree: dict[str, bytes], path: str, kind: str
 ) -> None:
     """A tenant that is invalid when the program is upgraded keeps its project, and what lets its pods out."""

@@ -108,7 +108,7 @@ def break_namespace(bed: Bed, kind: str, name: str) -> list[Manifest]:
 
 
 @pytest.mark.parametrize("published", [False, True], ids=["rendered", "published"])
-def test_what_is_rendered_passes(bed: Bed, published: bool) -> None:
+def test_the_gate_accepts_rendered_image_pull_credentials(bed: Bed, published: bool) -> None:
     for path in (PULL_RENDERED, NAMESPACE, WEBUI, ADMISSION):
         for _ in range(2):  # the second time, by its frame
             bed.check(path, bed.objects(path), published=published)

@@ -60,12 +60,12 @@ FAILS: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("pattern", "value"), PASSES)
-def test_what_a_pattern_lets_pass(pattern: Any, value: Any) -> None:
+def test_find_differences_accepts_a_value_within_the_pattern(pattern: Any, value: Any) -> None:
     assert find_differences([compile_pattern(pattern)], value, BOUNDARY) == []
 
 
 @pytest.mark.parametrize(("pattern", "value", "words"), FAILS)
-def test_what_a_pattern_refuses(pattern: Any, value: Any, words: str) -> None:
+def test_find_differences_explains_why_a_pattern_refuses_a_value(pattern: Any, value: Any, words: str) -> None:
     assert [str(difference) for difference in find_differences([compile_pattern(pattern)], value, BOUNDARY)] == [words]
 
 

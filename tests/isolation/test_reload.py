@@ -39,7 +39,7 @@ def keeping(tmp_path_factory: pytest.TempPathFactory) -> Bed:
 
 
 @pytest.mark.parametrize("published", [False, True], ids=["rendered", "published"])
-def test_what_is_rendered_passes(restarting: Bed, published: bool) -> None:
+def test_the_gate_accepts_a_rendered_reload_annotation(restarting: Bed, published: bool) -> None:
     assert restarting.objects(WEBUI)[0]["metadata"]["annotations"][RELOAD] == SECRET
     for _ in range(2):  # the second time, by its frame
         restarting.check(WEBUI, restarting.objects(WEBUI), published=published)

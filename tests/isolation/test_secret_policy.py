@@ -77,7 +77,7 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Bed:
 
 
 @pytest.mark.parametrize("published", [False, True], ids=["rendered", "published"])
-def test_what_is_rendered_passes(bed: Bed, published: bool) -> None:
+def test_the_gate_accepts_a_rendered_external_secret(bed: Bed, published: bool) -> None:
     for path in (RENDERED, WEBUI, ADMISSION):
         for _ in range(2):  # the second time, by its frame
             bed.check(path, bed.objects(path), published=published)

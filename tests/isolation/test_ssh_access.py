@@ -96,7 +96,7 @@ def break_object(bed: Bed, kind: str, name: str) -> list[Manifest]:
 
 
 @pytest.mark.parametrize("published", [False, True], ids=["rendered", "published"])
-def test_what_is_rendered_passes(bed: Bed, published: bool) -> None:
+def test_the_gate_accepts_a_rendered_namespace_with_ssh_access(bed: Bed, published: bool) -> None:
     for _ in range(2):  # the second time, by its frame
         bed.check(NAMESPACE, bed.objects(NAMESPACE), published=published)
 

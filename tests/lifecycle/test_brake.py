@@ -115,7 +115,9 @@ def test_no_single_tenant_decides_over_a_release(
 
 
 @given(st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)))
-def test_who_deletes_nothing_is_never_stopped(before: set[int], published: set[int], more: set[int]) -> None:
+def test_the_brake_never_stops_a_release_without_deletions(
+    before: set[int], published: set[int], more: set[int]
+) -> None:
     now, window = instances(*published, *more), BrakeWindow(group_items_by_tenant(instances(*before)))
     assert judge_tenant(LIMITS, "acme", instances(*published), now, window).excess is None
     assert judge_release(LIMITS, instances(*published), now, window).excess is None

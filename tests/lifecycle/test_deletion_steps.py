@@ -52,7 +52,7 @@ def leaver(
     )
 
 
-def test_what_nothing_marked_is_an_error_whatever_was_seen() -> None:
+def test_next_removal_step_reports_the_removal_of_an_unmarked_storage() -> None:
     removal_step = next_removal_step(
         leaver({RETAINED}, OTHERS - {RETAINED}, ClusterObservation(True, (), {("storage", "frames"): 10 * AFTER}))
     )

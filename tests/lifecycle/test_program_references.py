@@ -17,7 +17,7 @@ def read(path: str) -> bytes:
     return (GOLDEN / path).read_bytes()
 
 
-def test_what_the_jobs_of_a_folder_name() -> None:
+def test_check_programs_lists_missing_and_unreferenced_programs() -> None:
     files = [f"{FOLDER}/{path.name}" for path in sorted((GOLDEN / FOLDER).glob("*.yaml"))]
     held = {path for path in files if "/allotment--programs-" in path}
     assert len(held) == 2

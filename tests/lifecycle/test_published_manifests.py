@@ -117,6 +117,6 @@ def test_no_text_of_a_tenant_counts_as_state(text: str) -> None:
         b'kind: x\nmetadata:\n  name: "y\n',
     ],
 )
-def test_what_we_did_not_write_is_refused(data: bytes) -> None:
+def test_read_identities_refuses_a_foreign_manifest(data: bytes) -> None:
     with pytest.raises(Malformed):
         read_identities(data)

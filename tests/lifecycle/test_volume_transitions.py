@@ -42,13 +42,13 @@ def swapped(old: str, new: str) -> bytes:
         ("- ReadWriteMany", "- ReadWriteOnce", "access mode 'ReadWriteMany' and can't change to 'ReadWriteOnce'"),
     ],
 )
-def test_what_a_volume_promised_holds(old: str, new: str, says: str) -> None:
+def test_next_file_refuses_a_smaller_size_or_another_class_or_access_mode(old: str, new: str, says: str) -> None:
     (finding,) = next_file(PATH, GOLDEN.read_bytes(), swapped(old, new), StorageUsers).findings
     assert finding.path == PATH
     assert says in finding.message
 
 
-def test_it_may_grow() -> None:
+def test_next_file_accepts_a_larger_volume() -> None:
     after = swapped("storage: 4Ti", "storage: 5Ti")
     assert next_file(PATH, GOLDEN.read_bytes(), after, StorageUsers) == (after, [], "")
 
@@ -138,7 +138,7 @@ def test_a_job_waits_for_the_last_one_and_for_who_still_mounts_the_volume(users:
     assert (follows.data, follows.findings, follows.pending_reason) == (held, [], waits)
 
 
-def test_what_runs_on_a_volume_keeps_it_from_being_prepared_anew() -> None:
+def test_next_file_refuses_a_new_preparation_while_an_instance_runs() -> None:
     (finding,) = next_file(
         PATH, GOLDEN.read_bytes(), NEXT, lambda: StorageUsers(running_instances=["lab"], finished_jobs=[OLD_JOB])
     ).findings
@@ -152,7 +152,7 @@ def test_whose_preparation_is_not_its_own_is_remembered() -> None:
     assert read_predecessor(next_file(PATH, noted, after, StorageUsers).data) == "u1"
 
 
-def test_what_waits_again_for_its_source_stays_and_is_marked_for_deletion() -> None:
+def test_next_file_preserves_a_waiting_volume_and_updates_its_policy() -> None:
     folder = Path(__file__).parent.parent / "manifests/golden/eu-1/tenants/studio-kite/storage"
     published = (folder / "before-upgrade--snapshot.rendered.yaml").read_bytes()
     assert b"deletion-policy: Retain" in published

@@ -126,5 +126,5 @@ def test_a_marker_depends_on_what_lies_beside_it_alone() -> None:
         ),
     ],
 )
-def test_what_nobody_reads_is_found(more: set[str], less: str, words: str) -> None:
+def test_find_unsynced_folders_reports_a_missing_application_or_marker(more: set[str], less: str, words: str) -> None:
     assert words in list(argo_folders.find_unsynced_folders((tree("eu-1").keys() | more) - {less}))

@@ -63,7 +63,9 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_what_the_largest_declarations_render_fits_every_schema(repository: Path, allot: Allot, tmp_path: Path) -> None:
+def test_the_largest_declarations_render_to_schema_valid_manifests(
+    repository: Path, allot: Allot, tmp_path: Path
+) -> None:
     result = allot("render", "--repo", repository, "--out", tmp_path / "out", "--as-of", DAY)
     assert result.code == 0, result.err[-2000:]
     objects = [manifest for path in sorted((tmp_path / "out").rglob("*.yaml")) for manifest in load(path.read_bytes())]
@@ -87,7 +89,7 @@ def test_what_the_largest_declarations_render_fits_every_schema(repository: Path
     }
 
 
-def test_it_is_the_largest(repository: Path) -> None:
+def test_the_largest_repository_reaches_every_schema_bound(repository: Path) -> None:
     """Every bound that a kind's schema has is met by a declaration of that kind, but for those listed above."""
     reached: dict[str, int] = {}
     for path in repository.rglob("*.yaml"):

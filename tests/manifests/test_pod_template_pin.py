@@ -63,7 +63,7 @@ def test_a_change_of_the_plan_leaves_the_pod_template_and_reaches_what_is_the_te
     }
 
 
-def test_what_runs_keeps_the_label_that_it_was_published_with(sample: Path) -> None:
+def test_an_instance_that_runs_keeps_the_label_of_its_published_template(sample: Path) -> None:
     now = rendered(sample)
     assert with_pod_template_of(now, labelled(now)) == labelled(now)
     newer = now.replace(b"allotment.dev/units", b"allotment.dev/others")
@@ -73,14 +73,14 @@ def test_what_runs_keeps_the_label_that_it_was_published_with(sample: Path) -> N
 
 @pytest.mark.parametrize("old", [b"replicas: 0", b"replicas: 1"])
 @pytest.mark.parametrize("new", [b"replicas: 0", b"replicas: 1"])
-def test_what_doesn_t_run_loses_it(sample: Path, old: bytes, new: bytes) -> None:
+def test_an_instance_that_does_not_run_loses_the_old_label(sample: Path, old: bytes, new: bytes) -> None:
     data = rendered(sample)
     before, now = labelled(data).replace(b"replicas: 1", old, 1), data.replace(b"replicas: 1", new, 1)
     runs = old == new == b"replicas: 1"
     assert with_pod_template_of(now, before) == (labelled(now) if runs else now)
 
 
-def test_what_restarts_anyway_loses_it(sample: Path) -> None:
+def test_an_instance_that_restarts_anyway_loses_the_old_label(sample: Path) -> None:
     data = rendered(sample)
     image = template(data)["spec"]["containers"][0]["image"]  # type: ignore[index]  # as above
     now = data.replace(image.encode(), image.encode().replace(b"sha256:", b"sha256:00")[:-2])

@@ -15,7 +15,7 @@ from allotment.manifests.yaml_text import Frozen, Malformed, dump, load, number_
 @pytest.mark.process
 @settings(max_examples=scale_examples(300))
 @given(st.lists(OBJECT, min_size=1, max_size=3))
-def test_what_is_written_is_read_back(objects: list[dict[str, object]]) -> None:
+def test_load_returns_the_objects_that_dump_writes(objects: list[dict[str, object]]) -> None:
     data = dump(objects)
     assert load(data) == objects
     assert list(yaml.safe_load_all(data.decode())) == objects
@@ -30,13 +30,13 @@ def test_a_text_stays_one_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["y", "no", "null", "1234e56", "0o14", "1:30", "012", "2026-11-21", "0s", "~"])
-def test_what_a_reader_could_mistake_is_quoted(text: str) -> None:
+def test_dump_quotes_a_string_that_a_yaml_reader_could_misread(text: str) -> None:
     assert dump([{"a": text}]) == f'a: "{text}"\n'.encode()
 
 
 @settings(max_examples=scale_examples(200))
 @given(OBJECT)
-def test_what_is_fixed_is_written_alike(value: dict[str, object]) -> None:
+def test_dump_writes_a_frozen_value_like_a_plain_value(value: dict[str, object]) -> None:
     plain = dump([{"a": {"b": value}, "c": [value]}])
     fixed = Frozen(value)
     assert dump([{"a": {"b": fixed}, "c": [fixed]}]) == plain == dump([{"a": {"b": fixed}, "c": [fixed]}])
@@ -88,7 +88,7 @@ def test_other_values_are_a_bug(value: object) -> None:
 @pytest.mark.parametrize(
     "text", ["a: " + "9" * 6000 + "\n", "".join("  " * i + "a:\n" for i in range(3000))], ids=["long", "deep"]
 )
-def test_what_python_itself_refuses_is_malformed_too(text: str) -> None:
+def test_load_reports_text_beyond_the_limits_of_python_as_malformed(text: str) -> None:
     with pytest.raises(Malformed):
         load(text.encode())
 

@@ -38,7 +38,7 @@ def test_a_start_that_waited_for_a_node_is_measured_by_when_its_pod_had_one() ->
     assert starts == [ColdStart("l4-quarter", "solo-ada/webui", live.AT.format(52), 52)]
 
 
-def test_it_is_counted_once_also_while_its_image_is_pulled() -> None:
+def test_a_cold_start_counts_once_and_excludes_the_pull_of_the_image() -> None:
     running = started(live.pod(node="n1", scheduled=40, container=live.started(57, ready=True), ready=58))
     assert (
         len(
@@ -57,12 +57,12 @@ def test_it_is_counted_once_also_while_its_image_is_pulled() -> None:
     assert seen_late.seconds == 40, "the image's time isn't the node's"
 
 
-def test_what_took_a_placeholders_place_is_none() -> None:
+def test_a_start_in_the_place_of_a_placeholder_counts_as_no_cold_start() -> None:
     assert through((1, PENDING), (4, build_started_pod(3))) == []
     assert through((1, HANDED), (4, HANDED), (5, build_started_pod(5))) == []
 
 
-def test_what_waits_without_replicas_looks_for_no_node() -> None:
+def test_a_cold_start_begins_with_the_pod_and_not_with_the_wait_for_a_unit() -> None:
     waits = (live.deployment(replicas=0, units="0", waits_reason="NoFreeUnit", waits_for="l4-quarter"),)
     assert look(*waits).instances[0].reason == "NoFreeUnit"
     (start,) = through((1, waits), (40, made_at(29)), (42, build_started_pod(41)))
@@ -93,7 +93,7 @@ def test_the_median_and_the_longest_of_the_last_twenty() -> None:
         max_size=99,
     )
 )
-def test_what_is_kept_is_kept_again_and_never_grows(starts: list[ColdStart]) -> None:
+def test_select_newest_is_idempotent_and_returns_at_most_40_starts(starts: list[ColdStart]) -> None:
     newest_starts = select_newest(starts)
     assert select_newest((*newest_starts, *starts)) == select_newest(newest_starts) == newest_starts
     assert len(newest_starts) <= 40

@@ -41,12 +41,12 @@ def list_differences(published: Object, live_object: Object) -> list[str]:
     return [str(difference) for difference in find_differences(published, live_object)]
 
 
-def test_what_an_api_server_fills_in_is_no_difference() -> None:
+def test_list_differences_ignores_the_defaults_of_an_api_server() -> None:
     assert {manifest["kind"] for manifest in OBJECTS} == set(DEFAULTS_BY_KIND)
     assert [manifest for manifest in OBJECTS if list_differences(manifest, live(manifest))] == []
 
 
-def test_what_the_api_server_writes_otherwise_is_no_difference() -> None:
+def test_list_differences_ignores_equivalent_notations_of_the_api_server() -> None:
     published = of("Deployment", "preview")
     live_object = live(published)
     live_object["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] |= {

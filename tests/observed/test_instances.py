@@ -521,7 +521,7 @@ def test_a_pod_that_just_came_may_still_look_for_its_place() -> None:
     assert the(*objects, now=live.AT.format(11)).state == "Waiting"
 
 
-def test_what_claims_to_be_another_tenants_counts_for_nothing() -> None:
+def test_a_pod_in_a_foreign_namespace_belongs_to_no_tenant() -> None:
     foreign = live.pod(node="n1", container=live.started(3, ready=True), ready=4, namespace="t-evil")
     (live_pod,) = live.seen(foreign)
     assert isinstance(live_pod, Pod)
@@ -570,7 +570,7 @@ AGAIN = started(
 )
 
 
-def test_what_held_all_along_is_no_step_of_the_way_back() -> None:
+def test_a_recovery_omits_transitions_of_unchanged_conditions() -> None:
     assert way(RUNS, LOST, BACK)[3:] == [("Running", "Waiting", "21"), ("Waiting", "Running", "22")]
     assert way(RUNS, CRASHED, AGAIN)[3:] == [
         ("Running", "Failed", "21"),
@@ -656,7 +656,7 @@ def test_one_that_answered_late_is_up_again_by_time_alone() -> None:
     assert (is_time_dependent(early), is_time_dependent(late)) == (True, False)
 
 
-def test_what_a_node_threw_out_counts_only_until_another_has_its_place() -> None:
+def test_an_evicted_pod_counts_until_another_pod_has_its_place() -> None:
     gone = [live.pod(number=number, node="n1", status={"phase": "Failed", "reason": "Evicted"}) for number in (1, 2)]
     instance_status = the(
         live.deployment(), live.replica_set(), *gone, live.pod(number=3, node="n2", container=live.started(3))
@@ -667,7 +667,7 @@ def test_what_a_node_threw_out_counts_only_until_another_has_its_place() -> None
     assert (instance_status.state, instance_status.reason, instance_status.ready_replicas) == ("Failed", "Evicted", 1)
 
 
-def test_what_a_node_threw_out_long_ago_doesnt_come_back_while_pods_change() -> None:
+def test_an_old_eviction_stays_hidden_while_pods_change() -> None:
     old = gone_at("2026-11-20T09:00:00Z", "2026-11-20T10:00:00Z")
     ends = live.pod(number=2, node="n1", container=live.started(3, ready=True), ready=4, deletionTimestamp=NOW)
     instance_status = the(live.deployment(), live.replica_set(), old, ends)
@@ -685,13 +685,13 @@ def test_what_a_node_threw_out_long_ago_doesnt_come_back_while_pods_change() -> 
         (live.AT.format(1), ""),
     ],
 )
-def test_what_a_node_threw_out_explains_only_the_pod_that_was_made_for_it(ended: str, words: str) -> None:
+def test_an_eviction_explains_only_its_direct_replacement_pod(ended: str, words: str) -> None:
     old = gone_at("2026-11-20T09:00:00Z", ended)
     instance_status = the(*started(old), live.pod(number=2, status={"conditions": [UNSCHEDULABLE]}))
     assert instance_status.message == f"no unit of l4-quarter is free on eu-1{words}"
 
 
-def test_what_a_node_refused_or_ended_by_itself_explains_it_too() -> None:
+def test_a_rejection_or_node_shutdown_explains_the_replacement_pod() -> None:
     waits = live.pod(number=2, creationTimestamp=live.AT.format(9), status={"conditions": [UNSCHEDULABLE]})
     (refused,) = rejected_pods(7)
     words = "no unit of l4-quarter is free on eu-1; its node rejected its pod: UnexpectedAdmissionError"

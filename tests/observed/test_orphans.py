@@ -47,7 +47,7 @@ def of(*conditions: Condition) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_what_is_published_says_nothing_of_it() -> None:
+def test_published_objects_leave_the_status_unchanged() -> None:
     objects = (*RUNS, live.route(), live.claim(), live.bucket(), live.snapshot(), *ARGOCD)
     published_objects = published(DEPLOYMENT, ROUTE, CLAIM, BUCKET, SNAPSHOT)
     assert look(*objects, published_objects=published_objects) == look(*objects)
@@ -182,7 +182,7 @@ def test_an_instance_that_is_removed_after_its_route_begins_to_count_anew() -> N
         ),
     ],
 )
-def test_what_serves_or_fills_a_storage(extra: dict[str, Any], type_: str, words: str) -> None:
+def test_a_removed_file_server_or_preparation_marks_its_storage(extra: dict[str, Any], type_: str, words: str) -> None:
     (storage_status,) = after(130, live.claim(), extra, *ARGOCD, published_objects=published(CLAIM)).storages
     assert [kind for kind, _, _ in of(*storage_status.conditions)] == [type_]
     assert storage_status.message.endswith(f"{words}: not published since {SINCE}; {REFRESH.format('storage')}")
@@ -208,7 +208,7 @@ def test_a_deployment_is_judged_by_its_object_s_name() -> None:
         assert instance_status.message.startswith("its Deployment webui-2 is removed, still running: ")
 
 
-def test_what_is_published_again_is_forgotten() -> None:
+def test_a_republished_instance_loses_its_removal() -> None:
     gone = after(130, *RUNS, published_objects=published())
     back = look(*RUNS, before=gone, seconds=140, published_objects=published(DEPLOYMENT, time=at(139)))
     assert back.instances == look(*RUNS).instances
@@ -216,14 +216,14 @@ def test_what_is_published_again_is_forgotten() -> None:
     assert republished_status.instances[0].conditions[-1].last_transition_time == at(150)
 
 
-def test_what_is_gone_is_gone() -> None:
+def test_a_removed_instance_leaves_the_status_with_its_objects() -> None:
     gone = look(
         *ARGOCD, before=after(130, *RUNS, published_objects=published()), seconds=140, published_objects=published()
     )
     assert (gone.instances, [transition.target for transition in gone.transitions]) == ((), [""])
 
 
-def test_what_came_after_the_last_look_at_the_branch_is_not_judged() -> None:
+def test_the_status_marks_no_object_newer_than_the_last_branch_read() -> None:
     """It was published after that look, or removed since: the next look tells."""
     for time in ("2026-11-21T09:59:00Z", live.AT.format(0), ""):
         status = after(600, *RUNS, live.claim(), live.snapshot(), live.bucket(), published_objects=published(time=time))
@@ -241,7 +241,7 @@ def test_where_the_branch_is_not_known_nothing_new_is_said(seconds: int) -> None
     assert (gone.instances, gone.storages) == ((), ())
 
 
-def test_who_has_something_that_is_going_is_looked_at_again() -> None:
+def test_a_removal_under_way_makes_the_status_time_dependent() -> None:
     assert [
         is_time_dependent(after(seconds, *RUNS, published_objects=published())) for seconds in (0, 119, 120, 900)
     ] == [
@@ -270,7 +270,7 @@ def test_all_that_is_left() -> None:
     ]
 
 
-def test_what_an_annotation_says_does_nothing() -> None:
+def test_the_status_escapes_the_address_of_an_annotation() -> None:
     route = live.route()
     route["metadata"]["annotations"]["link.argocd.argoproj.io/external-link"] = "https://x/\x1b[2J\n"
     (instance_status,) = after(130, *RUNS, route, published_objects=published(DEPLOYMENT)).instances

@@ -38,7 +38,9 @@ def test_an_instance_that_has_not_answered_its_probe_is_starting_and_a_storage_i
     ],
     ids=["starting", "init", "waiting", "stopped", "merged", "published", "declared stopped"],
 )
-def test_what_waits_counts_none_of_its_declared_replicas(joined: ResourceStatus, ready: tuple[int, int] | None) -> None:
+def test_ready_replicas_counts_no_declared_replica_of_a_waiting_instance(
+    joined: ResourceStatus, ready: tuple[int, int] | None
+) -> None:
     assert joined.ready_replicas == ready
 
 

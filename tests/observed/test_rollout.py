@@ -99,7 +99,7 @@ def test_why_it_fails_is_said_with_what_stays() -> None:
     )
 
 
-def test_what_is_left_of_a_storage_that_leaves_in_steps() -> None:
+def test_a_remaining_file_server_fails_the_rollout_of_its_storage() -> None:
     rollout_stage = of(MODELS, after(120, live.claim(), accessor(), *ARGOCD, published_objects=published(CLAIM)))
     assert (rollout_stage.progress, rollout_stage.state) == ("failed", "still running")
 
@@ -116,7 +116,7 @@ def test_a_change_that_argo_cd_cannot_compare_says_so(tree: str, words: str) -> 
     assert stage.message.startswith(words)
 
 
-def test_what_is_published_again_waits_for_a_status_that_knows() -> None:
+def test_a_republished_instance_waits_for_a_newer_status() -> None:
     rollout_stage = of(CHANGED, after(120, *RUNS, *ARGOCD, published_objects=published()))
     assert (rollout_stage.progress, rollout_stage.state) == ("going", "published")
 

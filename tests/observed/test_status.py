@@ -162,7 +162,7 @@ def test_a_year_that_not_every_time_zone_can_represent_makes_a_status_unreadable
         dump_status(TenantStatus("x", "a", storages=2 * (Storage("models", "b", "Ready", ""),))),
     ],
 )
-def test_what_is_no_status_is_refused(data: bytes) -> None:
+def test_parse_tenant_status_refuses_an_invalid_status(data: bytes) -> None:
     with pytest.raises(Malformed):
         parse_tenant_status(data)
 

@@ -117,7 +117,7 @@ def test_an_attempt_that_came_back_after_another_says_what_to_do(container: str)
     )
 
 
-def test_what_to_do_about_it_stands_beside_its_rollout() -> None:
+def test_the_rollout_of_a_failed_preparation_names_the_remedy() -> None:
     failed = live.job(condition="Failed", reason="BackoffLimitExceeded")
     seen = look(live.claim(), failed, live.job_pod(container=ended("check", 79)))
     rollout_stage = derive_stage(

@@ -179,7 +179,7 @@ def test_no_interval_ends_before_it_starts() -> None:
     assert gone.ended_usage == (unit(start=40, end=40),)
 
 
-def test_what_ends_in_a_gap_has_the_last_certain_time() -> None:
+def test_usage_that_ends_in_a_gap_has_the_time_of_the_last_observation() -> None:
     begun = see(*RUNNING, pod(1), pod(2), live.claim())
     after = see(*RUNNING, pod(1), before=begun, now=30, last_observed_at=AT(20))
     assert [each.uid for each in after.usage] == ["p-webui-1"]
@@ -319,7 +319,7 @@ def test_the_capacity_is_read_back() -> None:
         parse_capacity_usage(dump_status(CapacityUsage("eu-1", "yesterday")))
 
 
-def test_what_was_observed_since_the_last_status_has_its_exact_end() -> None:
+def test_merge_ended_prefers_exact_ends_and_omits_recorded_intervals() -> None:
     derived = unit(1).end(AT(50), AT(2)), unit(2).end(AT(50), AT(2))
     observed = unit(1).end(AT(20)), unit(3).end(AT(30)), unit(4).end(AT(30))
     recorded = (unit(4).end(AT(30)),)

@@ -72,7 +72,7 @@ def test_any_text_is_read_back(text: str, labels: dict[str, str]) -> None:
         (b'{"kind":"a","name":"b","uid":"c","startTime":"2026-11-21T10:00:00Z","labels":{"x":1}}', "no UsageLog"),
     ],
 )
-def test_what_no_reporter_writes_is_refused(line: bytes, message: str) -> None:
+def test_parse_usage_log_refuses_an_invalid_line(line: bytes, message: str) -> None:
     with pytest.raises((Malformed, ImplausibleStatus), match=message):
         parse_usage_log(append_usage(None, NOVEMBER, [interval()]) + line + b"\n")
 

@@ -75,7 +75,7 @@ def test_nothing_of_a_name() -> None:
     assert evaluate_goal([], "Running") == "failed"
 
 
-def test_what_a_silent_cluster_said_last_is_not_believed() -> None:
+def test_evaluate_goal_ignores_the_last_state_from_a_silent_cluster() -> None:
     assert evaluate_goal([instance("Running", DONE)], "Running", {"eu-1"}) == "going"
     assert evaluate_goal([instance("Failed", FAILED)], "Running", {"eu-1"}) == "going"
     assert evaluate_goal([row(INSTANCE, FAILED)], "Running", {"eu-1"}) == "failed"

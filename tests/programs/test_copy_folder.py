@@ -39,7 +39,7 @@ def test_everything_is_as_it_was(source: Path, target: Path) -> None:
     assert (target / "sparse").stat().st_blocks * 512 < 1024 * 1024
 
 
-def test_it_goes_on_where_it_was(source: Path, target: Path) -> None:
+def test_copy_completes_a_partial_copy_and_preserves_complete_files(source: Path, target: Path) -> None:
     copy(str(source), str(target))
     inode = (target / "models" / "sdxl" / "weights.safetensors").stat().st_ino
     (target / "run.sh").unlink()
@@ -49,7 +49,7 @@ def test_it_goes_on_where_it_was(source: Path, target: Path) -> None:
     assert (target / "models" / "sdxl" / "weights.safetensors").stat().st_ino == inode
 
 
-def test_what_is_in_the_way_goes(source: Path, target: Path) -> None:
+def test_copy_replaces_target_entries_of_another_type(source: Path, target: Path) -> None:
     (target / "models").symlink_to("/nowhere")
     (target / "run.sh").mkdir()
     (target / "run.sh" / "inner").write_text("x")
@@ -80,7 +80,9 @@ def test_killed_at_every_step_it_is_complete_after_the_next_start(source: Path, 
     assert step > 60
 
 
-def test_what_is_no_file_is_left_out_and_told(source: Path, target: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_copy_skips_a_pipe_and_reports_the_omission(
+    source: Path, target: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     os.mkfifo(source / "pipe")
     copy(str(source), str(target))
     assert not (target / "pipe").exists()

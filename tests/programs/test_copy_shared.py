@@ -77,7 +77,7 @@ def test_links_that_lie_on_the_volume_are_replaced_and_not_followed(
     assert not [path for path in root.rglob("*") if path.is_symlink()]
 
 
-def test_it_is_not_sent_to_another_host(root: Path) -> None:
+def test_copy_follows_no_redirect_to_another_host(root: Path) -> None:
     with serving(SERVED) as other, serving({}, server.sends_to(f"{other.url}/?json")) as served:
         with pytest.raises(ending.Failed, match="it sends to another host") as failure:
             copy(Web(connect, wait=0, stays=True), served.url, str(root))
@@ -85,7 +85,7 @@ def test_it_is_not_sent_to_another_host(root: Path) -> None:
     assert failure.value.status == ending.ADDRESS_REFUSED
 
 
-def test_what_is_there_is_not_fetched_again(root: Path) -> None:
+def test_copy_fetches_only_missing_or_incomplete_files(root: Path) -> None:
     with serving(SERVED) as served:
         copy(web(), served.url, str(root))
         (root / "l").write_bytes(b"half")

@@ -72,7 +72,7 @@ def test_every_page_of_it(root: Path) -> None:
     assert ("/data/models/a.bin", "bytes=100-") in served.requests
 
 
-def test_what_is_there_is_not_fetched_again_but_another_version_is(root: Path) -> None:
+def test_fetch_requests_only_missing_files_and_new_versions(root: Path) -> None:
     with serving(bucket({"models/a": b"one", "models/b": b"two"})) as served:
         fetched(served, root)
         (root / "b").unlink()

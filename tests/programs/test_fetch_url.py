@@ -44,7 +44,9 @@ def root(tmp_path: Path) -> Path:
     ],
     ids=["at once", "broken off", "busy", "no ranges", "another range", "no such range", "twenty times"],
 )
-def test_it_comes_whole(root: Path, script: tuple[server.Answer, ...], ranges: list[str]) -> None:
+def test_fetch_completes_an_interrupted_download(
+    root: Path, script: tuple[server.Answer, ...], ranges: list[str]
+) -> None:
     with serving({"/m.bin": BODY}, *script) as served:
         fetch(web(), f"{served.url}/m.bin", SHA, "models/m.bin", str(root))
     assert files(root) == {"models/m.bin": BODY}
@@ -141,7 +143,7 @@ def test_a_redirect_is_checked_as_the_first_address(root: Path, to: str) -> None
     assert failure.value.status == ending.ADDRESS_REFUSED
 
 
-def test_it_is_there_already(root: Path) -> None:
+def test_fetch_sends_no_request_for_a_complete_file(root: Path) -> None:
     (root / "m.bin").write_bytes(BODY)
     with serving({}) as served:
         fetch(web(), f"{served.url}/m.bin", SHA, "m.bin", str(root))

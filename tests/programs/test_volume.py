@@ -71,14 +71,14 @@ def refused(root: Path, job: str) -> int:
     return failure.value.status
 
 
-def test_it_is_filled_once(tmp_path: Path) -> None:
+def test_fill_runs_the_work_of_a_job_once(tmp_path: Path) -> None:
     times: list[str] = []
     volume.fill(str(tmp_path), JOB, lambda: times.append("first"))
     volume.fill(str(tmp_path), JOB, lambda: times.append("again"))
     assert times == ["first"]
 
 
-def test_what_only_an_attempt_needs_goes_with_its_end(tmp_path: Path) -> None:
+def test_fill_removes_the_temporary_files_of_an_attempt(tmp_path: Path) -> None:
     own = tmp_path / volume.OWN
 
     def work() -> None:
@@ -105,7 +105,7 @@ def test_another_attempt_fills_it_again_and_what_failed_is_not_complete(tmp_path
     assert remembered(tmp_path) == {"begun": [JOB, NEXT], "prepared": {"job": NEXT}}
 
 
-def test_what_began_before_another_never_begins_again(tmp_path: Path) -> None:
+def test_fill_refuses_a_job_that_began_before_another_job(tmp_path: Path) -> None:
     for job in (JOB, NEXT, THIRD):
         filled_by(tmp_path, job)
     assert [refused(tmp_path, job) for job in (JOB, NEXT)] == [ending.SUPERSEDED] * 2
@@ -123,7 +123,7 @@ def test_a_volume_from_before_the_list_remembers_by_its_marker(tmp_path: Path) -
     assert refused(tmp_path, JOB) == ending.SUPERSEDED
 
 
-def test_what_programs_from_before_the_list_filled_since_counts_too(tmp_path: Path) -> None:
+def test_fill_counts_a_job_that_an_older_program_finished(tmp_path: Path) -> None:
     """They come back with the branch: what they run lies in it."""
     filled_by(tmp_path, JOB)
     (tmp_path / ".allotment" / "prepared").write_text(json.dumps({"job": NEXT}))
@@ -142,7 +142,7 @@ def test_a_clone_brings_its_sources_memory_along_and_is_filled_by_its_own_job(tm
     assert remembered(tmp_path) == {"begun": [JOB, NEXT, twin], "prepared": {"job": twin}}
 
 
-def test_it_remembers_the_newest_of_very_many(tmp_path: Path) -> None:
+def test_fill_remembers_the_newest_jobs_up_to_the_limit(tmp_path: Path) -> None:
     own = tmp_path / ".allotment"
     own.mkdir()
     names = [f"{'m' * 40}--prepare-0123456789-{number}" for number in range(volume.MOST_BEGUN)]
@@ -262,7 +262,7 @@ def a_huge_file(path: Path) -> None:
 
 @pytest.mark.parametrize("lay", [a_link, a_huge_file, os.mkfifo, Path.mkdir], ids=["link", "huge", "pipe", "folder"])
 @pytest.mark.parametrize("name", ["prepared", "begun", "prepared.new", "begun.new", "lock"])
-def test_what_a_tenant_lays_there_ends_nothing_in_a_traceback_and_nothing_is_written_outside(
+def test_check_and_seal_write_nothing_outside_despite_a_tenants_files(
     tmp_path: Path, name: str, lay: Callable[[Path], None]
 ) -> None:
     root, outside = tmp_path / "volume", tmp_path / "outside"
@@ -337,7 +337,7 @@ def test_a_program_that_is_not_ours_never_begins_on_what_is_complete_or_another_
 
 
 @pytest.mark.process
-def test_what_an_image_does_to_our_folder_does_not_keep_it_from_its_end(tmp_path: Path) -> None:
+def test_seal_completes_the_volume_despite_changes_to_the_program_folder(tmp_path: Path) -> None:
     """It may copy a whole volume's content onto this one, with what we wrote there, or sweep everything away."""
     root, ready = tmp_path / "volume", tmp_path / "ready"
     root.mkdir()
@@ -373,7 +373,7 @@ def test_a_check_notes_the_job_and_takes_nothing_away(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_it_ends_by_what_went_wrong(error: Exception, status: int) -> None:
+def test_run_exits_with_the_status_of_the_error(error: Exception, status: int) -> None:
     def work() -> None:
         raise error
 

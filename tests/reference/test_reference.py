@@ -29,7 +29,7 @@ def test_the_pages_are_fresh() -> None:
 
 
 @pytest.mark.process
-def test_what_is_stale_is_named_and_written_again(tmp_path: Path, pages: dict[str, str]) -> None:
+def test_stale_names_outdated_pages_and_write_restores_the_folder(tmp_path: Path, pages: dict[str, str]) -> None:
     write(tmp_path)
     assert stale(tmp_path) == []
     (tmp_path / "rules.md").write_text("old")

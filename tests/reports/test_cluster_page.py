@@ -20,7 +20,7 @@ def page(*tenants: TenantStatus) -> str:
     return render_summary(CLUSTER, tenants).decode()
 
 
-def test_what_is_removed_and_stays_comes_first() -> None:
+def test_the_page_lists_remaining_removed_resources_first() -> None:
     text = page(after(120, *RUNS, live.claim(), *ARGOCD, published_objects=published()))
     lines = text.split("## Stocks")[0].splitlines()
     assert lines[4] == "## Removed, and not gone"
@@ -54,7 +54,7 @@ def test_else_the_page_is_as_it_was() -> None:
     assert "All is well." in page(look(*RUNS))
 
 
-def test_what_somebody_edited_comes_before_the_stocks() -> None:
+def test_the_page_lists_manual_edits_before_the_stocks() -> None:
     policy = ManualEdit("solo-ada", "NetworkPolicy", "open|x", ("", ""), (), SINCE)
     deployment = ManualEdit(
         "solo-ada",

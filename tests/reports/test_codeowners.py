@@ -57,7 +57,7 @@ def test_exactly_one_of_giteas_lines_matches(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_it_asks_those_whose_approval_counts(path: str) -> None:
+def test_approvers_of_path_returns_the_code_owners_of_the_path(path: str) -> None:
     holders = ChangeAuthority(
         SPEC, {"acme": ACME}.get, {"@acme/platform": frozenset({Account("pat", 7)})}
     ).approvers_of_path(path)

@@ -158,7 +158,7 @@ def test_no_comment_is_longer_than_its_limit(text: str, limit: int) -> None:
     assert "can't be merged" in plan_text.text
 
 
-def test_what_is_destroyed_is_never_left_out() -> None:
+def test_the_comment_never_omits_a_destruction() -> None:
     losses = tuple(
         Destruction(f"instance acme/web{at:03} in eu-1", "is removed: everything on its own disk is lost")
         for at in range(400)
@@ -175,7 +175,7 @@ def test_what_is_destroyed_is_never_left_out() -> None:
     assert "problems left out for their size*" in plan_text.text
 
 
-def test_what_a_loss_is_of_is_named_in_full_and_in_code() -> None:
+def test_the_comment_shows_the_whole_subject_of_a_loss_as_code() -> None:
     what = f"cluster eu-1: domain www.{'evil.' * 49}example → www.{'else.' * 49}example"
     text = render_comment(
         plan(
@@ -242,7 +242,7 @@ def opened(count: int, path: str = "tenants/acme/members.yaml") -> tuple[Declare
     )
 
 
-def test_who_gets_access_and_who_approves_is_never_left_out() -> None:
+def test_the_comment_never_omits_a_change_of_access_or_approvals() -> None:
     approvers = DeclaredChange("approvals", "platform/ownership.yaml", "spec.teams[platform].logins", None, "eve", "")
     problems = tuple(Problem("tenants/acme/x.yaml", at, 1, "spec", "wrong " * 40, "rule") for at in range(1, 400))
     rest = tuple(DeclaredChange("plans", "platform/plans/a.yaml", f"spec.f{at}", "1", "2", "") for at in range(900))
@@ -333,7 +333,7 @@ def test_the_effect_on_instances_is_always_visible() -> None:
     assert "No instance restarts" not in render_comment(lost, LIMIT).text
 
 
-def test_what_is_declared_is_inert_and_counted_where_it_is_too_much() -> None:
+def test_the_comment_neutralizes_declared_text_and_counts_omitted_rows() -> None:
     for attack in ATTACKS:
         cluster_change = DeclaredChange("clusters", f"clusters/{attack}.yaml", "spec.domain", attack, attack, attack)
         other = DeclaredChange("access", attack, attack, None, attack, "")
@@ -359,7 +359,7 @@ def test_the_checksum_comes_last_however_much_is_left_out() -> None:
     ]
 
 
-def test_what_all_pay_together_stays_where_rows_are_left_out() -> None:
+def test_the_comment_shows_the_total_cost_where_rows_are_omitted() -> None:
     costs = tuple(
         CostChange(tenant=f"tenant-{at:04}", days=(CostDay(TODAY, Decimal(1), Decimal(2)),), parts=(), budget=None)
         for at in range(3_000)
@@ -416,7 +416,7 @@ def test_checks_that_did_not_run_are_counted_where_not_all_are_named() -> None:
     assert "more" not in render_comment(plan(skipped_checks=("what it costs",) * 10), LIMIT).text
 
 
-def test_what_is_destroyed_writes_no_escape_to_a_terminal() -> None:
+def test_plan_lines_escapes_terminal_controls_of_a_destruction() -> None:
     merge_plan = plan(destructions=(Destruction("cluster eu-1: domain a → \x1b]0;owned\x07\u202eb", "changes 1 URL"),))
     (line,) = (
         output_line.text for output_line in plan_lines(merge_plan, diffs=False) if "cluster eu-1" in output_line.text

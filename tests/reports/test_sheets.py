@@ -40,7 +40,7 @@ def on_terminal(columns: int) -> list[str]:
 
 @pytest.mark.process
 @pytest.mark.parametrize("columns", [60, 80, 99, 120])
-def test_what_is_long_has_lines_of_its_own_on_a_terminal(columns: int) -> None:
+def test_a_sheet_puts_long_values_on_separate_lines_of_a_terminal(columns: int) -> None:
     lines = on_terminal(columns)
     gap = "   " if columns >= 100 else "  "
     assert lines[:3] == [
@@ -92,7 +92,7 @@ def test_a_pipe_has_the_same_text_with_and_without_styles() -> None:
     assert "\x1b[31mFailed\x1b[0m   a \x1b[1mb\x1b[0m\n" in outputs[0]
 
 
-def test_what_fits_shares_its_row_from_a_hundred_columns_on() -> None:
+def test_a_sheet_puts_short_values_in_their_row_from_100_columns_on() -> None:
     sheet = Sheet("NAME", "WHY", long=("WHY",))
     sheet.add_row(sanitize_value("one"), sanitize_sentence("short"))
     assert [line.plain for line in sheet.render_lines(100)] == ["NAME   WHY", "one    short"]

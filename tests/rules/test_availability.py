@@ -188,7 +188,7 @@ def test_each_reason_names_the_file_that_says_so(sample: Path) -> None:
     assert budget.endswith(" of 2800.00 is left")
 
 
-def test_what_is_closed(sample: Path) -> None:
+def test_list_offers_names_the_barrier_of_each_closed_offer(sample: Path) -> None:
     edit(sample, "platform/specs/l4-quarter.yaml", "spec:\n", "spec:\n  lifecycle: Retired\n")
     edit(sample, "clusters/us-1/cluster.yaml", "spec:\n", "spec:\n  lifecycle: Retired\n")
     edit(sample, "tenants/film-house/tenant.yaml", "spec:\n", "spec:\n  lifecycle: Suspended\n")

@@ -163,7 +163,7 @@ def test_a_preparation_goes_under_running_instances_and_what_it_wrote_stays(merg
     assert warnings(merged, allot) == []
 
 
-def test_who_shares_no_longer_is_not_stopped_by_who_read_before(merged: Path, allot: Allot) -> None:
+def test_a_revoked_share_warns_earlier_readers_and_stops_new_readers(merged: Path, allot: Allot) -> None:
     edit(merged, "tenants/northlight/storages/base-models.yaml", "    - tenants: All\n", "    - tenant: uni-lab\n")
     assert warnings(merged, allot) == [
         "tenants/studio-kite/storages/base.yaml:14:15: spec.prepare.source.storage.name: warning: tenant northlight doesn't share base-models"
@@ -179,7 +179,7 @@ def test_two_merges_delete_a_storage(merged: Path, allot: Allot) -> None:
     assert allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY).code == 0
 
 
-def test_what_runs_on_a_retired_spec_stays(merged: Path, allot: Allot) -> None:
+def test_validate_accepts_an_existing_instance_of_a_retired_spec(merged: Path, allot: Allot) -> None:
     edit(merged, QUARTER, "spec:\n", "spec:\n  lifecycle: Retired\n")
     edit(merged, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  displayName: Mine\n")
     assert allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY).code == 0

@@ -52,7 +52,9 @@ FILE = "platform/ownership.yaml"
         ),
     ],
 )
-def test_what_makes_no_sense_is_said(sample: Path, allot: Allot, old: str, new: str, line: str) -> None:
+def test_validate_explains_each_inconsistency_of_an_ownership(
+    sample: Path, allot: Allot, old: str, new: str, line: str
+) -> None:
     edit(sample, FILE, old, new)
     assert errors(allot("validate", "--repo", sample)) == [line]
 

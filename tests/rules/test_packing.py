@@ -34,7 +34,9 @@ def why(sample: Path, allot: Allot) -> str:
         ),
     ],
 )
-def test_it_names_what_is_short(count: int, cpu: int, memory: str, reason: str, sample: Path, allot: Allot) -> None:
+def test_the_packing_error_names_the_short_resource(
+    count: int, cpu: int, memory: str, reason: str, sample: Path, allot: Allot
+) -> None:
     edit(sample, STOCK, "count: 8", f"count: {count}")
     edit(sample, SPEC, "  cpu: 22\n  memory: 220Gi", f"  cpu: {cpu}\n  memory: {memory}")
     assert why(sample, allot) == reason

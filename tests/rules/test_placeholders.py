@@ -38,7 +38,7 @@ def test_a_digest_of_one_digit_is_nobodys(sample: Path, allot: Allot) -> None:
     assert line in warnings(sample, allot)
 
 
-def test_what_is_ones_own_or_only_talked_of_is_none(sample: Path, allot: Allot) -> None:
+def test_validate_ignores_own_domains_and_mentions_in_text(sample: Path, allot: Allot) -> None:
     own(sample)
     edit(sample, PLATFORM, "displayName: Northlight GPU cloud", "displayName: once.northlight.example")
     edit(sample, PLATFORM, "https://argocd.northlight.dev", "https://example.northlight.dev/a.example")

@@ -38,7 +38,7 @@ def find_cycles(tenant: ScopeDeclarations) -> dict[str, str]:
     return {finding.path.split("/")[-1].removesuffix(".yaml"): finding.message for finding in findings}
 
 
-def test_who_is_filled_from_a_circle_is_not_in_it() -> None:
+def test_find_cycles_omits_a_storage_that_only_leads_into_a_cycle() -> None:
     way = {
         "one": "two",
         "two": "six",

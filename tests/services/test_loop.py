@@ -74,7 +74,7 @@ def test_a_turn_that_reaches_all_makes_it_ready() -> None:
     assert counted_loop.reasons == []
 
 
-def test_what_stays_wrong_is_counted_each_time_and_told_once_and_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_counts_each_failure_and_logs_a_repeated_failure_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
     counted_loop = Counted(raising(OperationRefused("away")))
     for _ in range(3):
         counted_loop.tick()
@@ -120,7 +120,7 @@ def test_after_each_error_it_rests_twice_as_long_up_to_a_limit() -> None:
         assert 0.74 * expected < rest <= 1.25 * expected
 
 
-def test_it_rests_as_long_as_it_is_told() -> None:
+def test_the_loop_waits_for_the_retry_after() -> None:
     counted_loop = Counted(
         lambda: Failure("rate-limited", "later", retry_after=100.0),
         pace=LoopTiming(30, 60, backoff=Backoff(1.0, 4.0)),
@@ -129,7 +129,7 @@ def test_it_rests_as_long_as_it_is_told() -> None:
     assert 99 < counted_loop._retry_at - time.monotonic() <= 100
 
 
-def test_it_takes_no_turn_while_it_rests_however_often_it_is_woken() -> None:
+def test_the_loop_takes_no_turn_during_the_backoff_despite_wakes() -> None:
     counted_loop = Counted(
         raising(OperationRefused("away")), well, pace=LoopTiming(0.01, 60, backoff=Backoff(0.4, 0.4))
     )
@@ -150,7 +150,7 @@ def test_being_woken_begins_the_next_turn() -> None:
         until(lambda: len(counted_loop.began) == 2)
 
 
-def test_who_stands_by_takes_no_turn_and_is_ready() -> None:
+def test_a_standby_loop_takes_no_turn_and_is_ready() -> None:
     counted_loop = Counted(well, leads=False)
     counted_loop.tick()
     assert (counted_loop.began, counted_loop.stood_by, counted_loop.ready()) == ([], 1, True)

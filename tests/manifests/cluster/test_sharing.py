@@ -250,7 +250,7 @@ def selectors(tree: Tree) -> dict[str, list[dict[str, str]]]:
     return labels_by_path
 
 
-def test_what_shares_gpus_and_what_does_not_never_share_a_node(sample: Path, tree: Tree) -> None:
+def test_pods_run_only_on_nodes_with_the_sharing_of_their_spec(sample: Path, tree: Tree) -> None:
     """Pods go only to nodes of pools that share as their spec does, also where two ways have one resource."""
     sharing: dict[frozenset[tuple[str, str]], dict[str, Any]] = {}
     for file in sorted((sample / "clusters/eu-1/node-pools").glob("*.yaml")):

@@ -51,7 +51,7 @@ def test_a_plan_says_what_copies_may_be_spread_over(sample: Path, allot: Allot) 
     assert line in result.lines
 
 
-def test_who_declares_no_spread_has_none() -> None:
+def test_an_instance_without_a_declared_spread_has_no_spread_constraints() -> None:
     golden = PROJECT / "tests/manifests/golden/eu-1/tenants"
     files = [path for path in golden.glob("*/compute/*.rendered.yaml") if "--" not in path.name]
     assert len(files) > 5

@@ -24,7 +24,7 @@ def blocks(file: Path = GOLDEN) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("block", blocks(), ids=lambda block: block["cidr"])
-def test_what_is_excepted_lies_within_and_is_written_as_the_api_server_takes_it(block: dict[str, Any]) -> None:
+def test_excepted_ranges_lie_within_their_block_and_contain_no_mapped_ipv4(block: dict[str, Any]) -> None:
     whole = ip_network(block["cidr"])
     for text in block["except"]:
         part = ip_network(text)
@@ -51,7 +51,7 @@ def let_out(address: IPv4Address | IPv6Address) -> bool:
 
 
 @given(st.ip_addresses(v=4) | st.ip_addresses(v=6))
-def test_what_is_let_out_is_what_preparations_take_for_the_internet(address: IPv4Address | IPv6Address) -> None:
+def test_the_namespace_and_preparations_agree_on_internet_addresses(address: IPv4Address | IPv6Address) -> None:
     if let_out(address):
         assert is_public(str(address))
     elif is_public(str(address)):

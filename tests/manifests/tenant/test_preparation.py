@@ -49,7 +49,7 @@ def test_check_and_hold_are_of_the_job_and_only_hold_stays(sample_tree: dict[str
             assert container.get("restartPolicy") == ("Always" if container["name"] == "hold" else None)
 
 
-def test_what_a_pod_runs_lies_in_its_namespace(sample_tree: dict[str, bytes]) -> None:
+def test_each_job_mounts_its_programs_from_a_config_map_of_its_namespace(sample_tree: dict[str, bytes]) -> None:
     ran = set()
     for path, data in sample_tree.items():
         for job in (manifest for manifest in load(data) if manifest["kind"] == "Job"):

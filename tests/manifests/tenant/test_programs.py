@@ -86,7 +86,7 @@ def test_programs_are_the_namespaces_not_a_storages(sample_tree: dict[str, bytes
         assert config_map["immutable"] is True
 
 
-def test_what_is_read_back_is_what_jobs_name(sample_tree: dict[str, bytes]) -> None:
+def test_read_program_names_returns_the_config_maps_that_jobs_mount(sample_tree: dict[str, bytes]) -> None:
     seen = set()
     for path, data in sample_tree.items():
         jobs = [manifest for manifest in load(data) if manifest["kind"] == "Job"]

@@ -46,7 +46,7 @@ def late_changes(folder: Path) -> list[tuple[str, str, str]]:
     return [(change.field or change.offer, change.before, change.after) for change in changes]
 
 
-def test_what_was_broken_when_the_month_began_has_its_earlier_terms(
+def test_read_merged_terms_uses_earlier_terms_of_a_broken_declaration(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec, platform = ((folder / path).read_text(encoding="utf-8") for path in (SPEC, PLATFORM))

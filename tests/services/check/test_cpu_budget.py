@@ -36,7 +36,7 @@ def slow_files(root: Path) -> None:
         (root / TENANT / f"instances/bad-{n}.yaml").write_text(head + "a,  " * 15_000)
 
 
-def test_who_takes_too_long_is_named_and_ends_in_time(sample: Path) -> None:
+def test_check_repository_stops_and_names_a_slow_tenant_in_time(sample: Path) -> None:
     slow_files(sample)
     begun = time.thread_time()
     repository_check = check_repository(
@@ -59,7 +59,7 @@ def _ten_times(clock: Callable[[], float]) -> float:
     return 10 * clock()
 
 
-def test_it_keeps_what_was_published_and_the_others_follow(published: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_publish_retains_the_files_of_a_slow_tenant(published: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {path: text for path, text in published.tree("eu-1").items() if path.startswith("tenants/solo-ada/")}
     slow_files(published.root)
     quick = SimpleNamespace(
@@ -129,7 +129,7 @@ def test_a_share_is_of_the_time_that_is_worked() -> None:
         assert list(CpuBudget(None).meter("ab")) == ["a", "b"]
 
 
-def test_what_was_found_broken_costs_no_share_again(sample: Path) -> None:
+def test_check_repository_charges_no_time_for_cached_broken_files(sample: Path) -> None:
     reading._read_cache.clear()
     slow_files(sample)
     for n in range(SLOW - 2):

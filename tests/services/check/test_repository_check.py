@@ -57,7 +57,7 @@ def test_any_number_of_processes_finds_the_same(crowd: Path) -> None:
     assert serial_check.tally_entries == two.tally_entries
 
 
-def test_what_is_remembered_never_changes_a_verdict(crowd: Path) -> None:
+def test_the_cache_never_changes_a_verdict(crowd: Path) -> None:
     assert look(crowd).cached_count == 0
     assert look(crowd).cached_count == TENANTS
     victim = "tenants/bteam-1x/instances/notebook.yaml"

@@ -8,7 +8,7 @@ from allotment.services.publish.commit_message import MAX_LINES, format_commit_m
 ONE, OTHER = 40 * "a", 40 * "b"
 
 
-def test_it_says_what_changed_and_for_whom() -> None:
+def test_format_commit_message_names_each_change_and_its_tenant() -> None:
     changes = {
         "control/argo/s/solo-ada.rendered.yaml": "A",
         "control/namespaces/s/solo-ada.rendered.yaml": "M",

@@ -38,14 +38,14 @@ def rendered_claim(sample: Path, claim: UnitClaim, old: bytes = b"", new: bytes 
 
 
 @pytest.mark.parametrize(("old", "new", "units"), [(b"", b"", 1), (*TOKEN, 0), (*CLAIM, 0)])
-def test_it_keeps_no_deployment_that_the_gate_or_its_declaration_refuses(
+def test_limit_retention_excludes_a_forbidden_or_undeclared_deployment(
     sample: Path, old: bytes, new: bytes, units: int
 ) -> None:
     assert rendered_claim(sample, WANTED, old, new) == units
     assert rendered_claim(sample, OLD, old, new) == 1, "an instance that does not move is not asked about"
 
 
-def test_it_keeps_no_deployment_of_a_revoked_version(sample: Path) -> None:
+def test_limit_retention_excludes_a_deployment_of_a_revoked_version(sample: Path) -> None:
     assert rendered_claim(sample, WANTED) == 1
     assert list_revoked_images(checked(FolderSource(sample)).catalog) == frozenset()
     edit(

@@ -93,7 +93,7 @@ def test_nodes_are_replaced_once_they_are(known: dict[str, ObservedTenant], obse
     assert replacement_guard.hold_template(POOL, NOW) is None
 
 
-def test_what_replaces_no_node_waits_for_nothing() -> None:
+def test_hold_template_accepts_a_change_that_replaces_no_node() -> None:
     more = NOW.replace(b'nvidia.com/gpu: "16"', b'nvidia.com/gpu: "32"')
     assert more != NOW
     replacement_guard = guard_of(published(pool=NOW, budget=False), {}, SILENT)

@@ -90,7 +90,7 @@ def test_a_status_that_says_nothing_new_publishes_nothing(bed: Bed, waiting: Pla
     assert bed.publishes == 3, "and what is new is seen"
 
 
-def test_what_never_happened_yet_is_counted_as_0(bed: Bed) -> None:
+def test_the_metrics_start_each_counter_at_zero(bed: Bed) -> None:
     """Or else increase() misses the first."""
     assert 'allotment_errors_total{reason="braked"} 0.0' in metrics_text(bed.registry).decode()
     bed.rounds.tick()

@@ -95,7 +95,7 @@ def test_a_kept_file_changes_the_marker_beside_it_and_nothing_else(
     assert trees.data["us-1"] == {}
 
 
-def test_what_stays_of_what_is_gone_lies_beside_the_rest(
+def test_the_release_adds_retained_files_of_a_removed_resource(
     sample_check: RepositoryCheck, published: dict[str, bytes]
 ) -> None:
     models = published["eu-1/tenants/solo-ada/storage/models.rendered.yaml"].split(b"\n---\n")[0] + b"\n"
@@ -105,7 +105,9 @@ def test_what_stays_of_what_is_gone_lies_beside_the_rest(
     assert trees.data["eu-1"][LEFT.removeprefix("eu-1/")] == models
 
 
-def test_what_is_somebody_elses_does_not_come_along(sample_check: RepositoryCheck, published: dict[str, bytes]) -> None:
+def test_the_release_excludes_retained_files_of_another_tenant(
+    sample_check: RepositoryCheck, published: dict[str, bytes]
+) -> None:
     theirs = published["eu-1/tenants/film-house/storage/loras.rendered.yaml"]
     trees = together(sample_check, before(published), {}, NOTHING._replace(retained={LEFT: theirs}))
     assert of_all(trees) == blobs(published)

@@ -277,7 +277,7 @@ def stray(place: Place, publisher: Publisher) -> None:
     place.merge()
 
 
-def test_what_was_merged_beside_what_stopped_a_publish_is_published_after_it(place: Place) -> None:
+def test_publish_includes_earlier_merges_after_a_failed_publish(place: Place) -> None:
     publisher = a_publisher(place)
     publisher.publish("HEAD")
     edit(place.root, GROUP, "state: Running", "state: Stopped")
@@ -287,7 +287,7 @@ def test_what_was_merged_beside_what_stopped_a_publish_is_published_after_it(pla
     assert "  replicas: 0\n" in git(place.remote, "show", f"rendered/eu-1:{path}")
 
 
-def test_who_begins_while_nothing_can_be_published_takes_nothing_for_gone_afterwards(place: Place) -> None:
+def test_a_publisher_that_starts_with_a_failed_publish_deletes_nothing(place: Place) -> None:
     a_publisher(place).publish("HEAD")
     before = {cluster: publisher_files(place, cluster) for cluster in ("eu-1", "us-1")}
     restarted = a_publisher(place)

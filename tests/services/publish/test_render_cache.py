@@ -39,7 +39,7 @@ def test_of_another_platform_or_program_nothing_is_known() -> None:
     assert known(DONE, "another") == {}
 
 
-def test_who_is_prepared_otherwise_now_is_rendered_again() -> None:
+def test_the_cache_ignores_a_tenant_with_different_prepared_jobs() -> None:
     note(RenderCache(open_cache), DONE, "ada", "uni")
     assert set(known({})) == {"uni"}
     assert set(known({"ada": frozenset({("eu-1", "models--prepare-2")})})) == {"uni"}
@@ -62,7 +62,7 @@ def test_a_publish_that_was_stopped_leaves_what_the_one_before_it_left() -> None
     )
 
 
-def test_who_is_declared_no_more_is_forgotten() -> None:
+def test_the_cache_forgets_a_removed_tenant() -> None:
     note(RenderCache(open_cache), DONE, "ada", "uni")
     reopened_cache = RenderCache(open_cache)
     reopened_cache.bind_prepared_jobs(DONE)(KEY, CachedResult).remove("uni")

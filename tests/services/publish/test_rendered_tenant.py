@@ -27,7 +27,7 @@ def test_bytes_are_needed_of_what_is_published_otherwise(sample: Path) -> None:
     assert find_tenants_missing_bytes({"solo-ada": of_files(files, other)}, other) == []
 
 
-def test_who_gets_fewer_units_is_rendered_with_those(sample: Path) -> None:
+def test_render_tenants_renders_an_instance_with_its_reduced_units(sample: Path) -> None:
     source = FolderSource(sample)
     repository_check = checked(source)
     files = repository_check.artifacts["solo-ada"]

@@ -48,7 +48,7 @@ def test_a_file_astray_in_a_tenants_folder_keeps_that_tenant(sample: Path) -> No
     assert list(find_invalid_tenants(checked(FolderSource(sample)))) == ["solo-ada"]
 
 
-def test_what_the_platform_declares_stops_all(sample: Path) -> None:
+def test_find_invalid_tenants_raises_an_error_for_an_invalid_platform(sample: Path) -> None:
     edit(sample, "platform/specs/l4-quarter.yaml", "gpu:\n", "gpus:\n")
     with pytest.raises(PlatformInvalid) as raised:
         find_invalid_tenants(checked(FolderSource(sample)))
@@ -71,7 +71,7 @@ def test_a_volume_that_may_not_go_keeps_its_tenant(sample: Path) -> None:
     assert {problem.rule for problem in retained_tenants["solo-ada"].problems} == {"deletion"}
 
 
-def test_what_was_published_of_one_who_is_kept_stays_byte_for_byte(sample: Path) -> None:
+def test_read_retained_files_returns_valid_published_files_unchanged(sample: Path) -> None:
     repository_check = checked(FolderSource(sample))
     files = repository_check.artifacts["solo-ada"]
     assert len(files) > 3
@@ -115,7 +115,7 @@ def test_an_instance_that_waits_for_a_unit_restarts_for_the_secrets_of_its_new_d
     assert reload.keys().isdisjoint(load(keeping)[0]["metadata"]["annotations"])
 
 
-def test_what_no_longer_fits_its_cluster_is_left_out_and_said(sample: Path) -> None:
+def test_read_retained_files_omits_and_reports_routes_of_an_old_domain(sample: Path) -> None:
     files = checked(FolderSource(sample)).artifacts["solo-ada"]
     edit(sample, "clusters/eu-1/cluster.yaml", "domain: eu-1.", "domain: eu-9.")
     catalog = checked(FolderSource(sample)).catalog
@@ -128,7 +128,7 @@ def test_what_no_longer_fits_its_cluster_is_left_out_and_said(sample: Path) -> N
     assert all(b"\nkind: Deployment\n" in left[path] for path in gone)
 
 
-def test_who_is_kept_is_protected_from_drained_nodes_too(sample: Path) -> None:
+def test_read_retained_files_adds_a_missing_disruption_budget(sample: Path) -> None:
     """An earlier version of ours published it without; whoever stays invalid would keep a cluster's nodes as they are."""
     files = checked(FolderSource(sample)).artifacts["solo-ada"]
     (path,) = [path for path in files if "/control/namespaces/" in path and path.endswith("solo-ada.rendered.yaml")]

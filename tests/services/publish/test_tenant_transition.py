@@ -42,7 +42,7 @@ def decide_transition(
     return transition_tenant("solo-ada", True, of_files(files, was), was, watched)
 
 
-def test_what_is_as_it_was_stays_so(files: dict[str, bytes]) -> None:
+def test_transition_tenant_changes_nothing_for_unchanged_files(files: dict[str, bytes]) -> None:
     assert decide_transition(files, before(files)) == NOTHING_BECOMES
 
 
@@ -172,7 +172,7 @@ def test_a_jobs_programs_stay_as_long_as_it_does(sample: Path, files: dict[str, 
     assert decide_transition(files, before(lost)).retained == {}
 
 
-def test_what_lies_where_programs_or_a_marker_should_is_followed_by_nothing(files: dict[str, bytes]) -> None:
+def test_transition_tenant_ignores_a_job_at_a_program_or_marker_path(files: dict[str, bytes]) -> None:
     """Somebody else's Job there is neither kept nor asked after."""
     job = files[f"eu-1/{paths.resource_file('solo-ada', 'storage', 'styles')}"]
     for path in files:

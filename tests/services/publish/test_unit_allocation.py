@@ -57,7 +57,7 @@ def test_all_get_what_they_declare_where_there_is_enough(catalog: Catalog) -> No
 
 
 @pytest.mark.parametrize("first", [ADA, KITE])
-def test_who_was_published_with_it_keeps_its_unit(catalog: Catalog, first: UnitClaim) -> None:
+def test_the_earlier_published_instance_keeps_its_unit(catalog: Catalog, first: UnitClaim) -> None:
     late = KITE if first is ADA else ADA
     claims = {"studio-kite": (KITE,), "solo-ada": (ADA,)}
     allocation = build_allocation(catalog, claims, pods(), EMPTY_STATE, lambda claim: claim if claim == first else None)
@@ -93,7 +93,7 @@ def test_an_instance_whose_pods_hold_more_than_was_published_keeps_that(catalog:
     assert allocation.reduced_units == {("studio-kite", "webui"): 0}
 
 
-def test_who_moves_to_another_spec_counts_with_its_published_unit(catalog: Catalog) -> None:
+def test_an_instance_that_moves_to_another_spec_counts_its_published_unit(catalog: Catalog) -> None:
     running, moved = ADA._replace(gpu_spec="l4-whole"), ADA
     allocation = build_allocation(
         catalog,

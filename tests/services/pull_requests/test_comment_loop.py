@@ -111,7 +111,9 @@ def test_a_forge_that_is_away_is_told_once_and_tried_again(bed: Bed) -> None:
     assert bed.desk.status(head) == "success"
 
 
-def test_who_cannot_follow_what_was_merged_goes_on_to_review(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_reviews_pull_requests_while_the_rendered_remote_fails(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bed.round()
     assert bed.commenter._services is not None
     rollouts = bed.commenter._services.rollout_commenter
@@ -164,7 +166,7 @@ def test_a_merge_whose_date_is_none_keeps_nobody_from_a_verdict(bed: Bed) -> Non
 
 @pytest.mark.parametrize("status", [403, 422, 502])
 @pytest.mark.parametrize("what", ["statuses", "comments"])
-def test_what_the_forge_refuses_of_one_keeps_no_other_from_a_verdict(bed: Bed, what: str, status: int) -> None:
+def test_a_refused_write_prevents_no_verdict_on_another_pull_request(bed: Bed, what: str, status: int) -> None:
     """GitHub takes a thousand statuses of a commit and context, and then no more for ever."""
     other = bed.desk.propose(2, "spec:\n", "spec:\n  description: Mine.\n")
     head = bed.desk.propose(1, "spec:\n", "spec:\n  displayName: Refused\n")
@@ -176,9 +178,7 @@ def test_what_the_forge_refuses_of_one_keeps_no_other_from_a_verdict(bed: Bed, w
     assert [about["number"] for event, about in bed.log.events if event == "no verdict"] == [1]
 
 
-def test_what_the_forge_declines_is_planned_again_when_it_changes_or_later(
-    bed: Bed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_loop_repeats_a_declined_plan_after_an_update_or_a_delay(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     plans: list[str] = []
     real = plan_comment.run_plan
     monkeypatch.setattr(
@@ -204,7 +204,7 @@ def test_what_the_forge_declines_is_planned_again_when_it_changes_or_later(
     assert len(plans) == 5, "our own comment changed it once"
 
 
-def test_what_takes_too_much_to_fetch_is_to_be_split(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_demands_to_split_a_pull_request_too_large_to_fetch(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     bed.round()
     monkeypatch.setattr(quarantine, "MOST_BYTES", -1)
     head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
@@ -292,7 +292,9 @@ def test_a_crowd_of_one_commit_is_no_way_to_keep_us_busy(bed: Bed, monkeypatch: 
     assert bed.round() == []
 
 
-def test_what_is_new_waits_at_once_before_anything_is_read(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_sets_a_pending_status_on_new_heads_before_any_fetch(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     heads = [bed.desk.propose(n, "spec:\n", f"spec:\n  description: The {n}.\n") for n in (1, 2)]
     for _ in heads:
         bed.world.fail("GET .*/reviews", Answer(502, {"message": "Bad gateway"}))
@@ -333,7 +335,7 @@ def test_a_comment_or_a_new_base_takes_nothing_back(bed: Bed) -> None:
     assert [status["state"] for status in bed.world.statuses[head]] == ["pending", "success"]
 
 
-def test_who_pushes_to_somebodys_pull_request_counts(bed: Bed) -> None:
+def test_a_push_by_another_account_requires_an_approval(bed: Bed) -> None:
     head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     bed.world.pulls[1].pushes.append((head, "eve", bed.world.tick()))
     bed.round()
@@ -358,7 +360,7 @@ def test_a_head_of_which_nobody_knows_who_pushed_it_takes_an_approval(bed: Bed) 
     assert bed.desk.status(head) == "success"
 
 
-def test_who_took_over_a_login_is_somebody_else_where_the_id_is_declared(bed: Bed) -> None:
+def test_a_declared_id_excludes_a_new_account_with_the_same_login(bed: Bed) -> None:
     members = "tenants/solo-ada/members.yaml"
     edit(bed.desk.place.root, members, "login: ada-k", f"login: ada-k#{bed.world.id('ada-k')}")
     bed.desk.place.merge()
@@ -415,7 +417,7 @@ def test_a_commit_that_was_merged_or_is_somebody_elses_too_is_not_withdrawn(bed:
 
 
 @pytest.mark.process
-def test_who_opens_and_closes_twins_for_ever_ends_in_a_failure(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_twin_pull_requests_end_in_a_failure_status(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_comment, "MAX_STATUSES", 8)
     head = bed.desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     for number in range(2, 7):

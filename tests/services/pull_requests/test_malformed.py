@@ -11,7 +11,7 @@ __all__ = ["bed"]  # a fixture
 
 
 @pytest.mark.parametrize("hidden", [False, True], ids=["at the head", "in its history"])
-def test_it_fails_and_the_others_are_planned(bed: Bed, hidden: bool) -> None:
+def test_a_malformed_pull_request_fails_and_blocks_no_other_plan(bed: Bed, hidden: bool) -> None:
     remote = bed.desk.place.remote
     base = git(remote, "rev-parse", "main")
     bad = write_tree(remote, REFUSED["a name twice"][2])

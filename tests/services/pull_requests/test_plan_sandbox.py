@@ -78,7 +78,9 @@ def _limit(monkeypatch: pytest.MonkeyPatch, megabytes: float, hurried: str = "")
 
 
 @pytest.mark.parametrize("deed", DEEDS.values(), ids=DEEDS.keys())
-def test_it_has_a_verdict_and_the_next_one_too(deed: str, bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_plan_process_gets_a_verdict_and_blocks_no_other_plan(
+    deed: str, bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bad = bed.desk.propose(1, "spec:\n", "spec:\n  description: Bad.\n")
     good = bed.desk.propose(2, "spec:\n", "spec:\n  description: Good.\n")
     monkeypatch.setattr(plan_sandbox, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=bad, deed=deed)])
@@ -90,7 +92,7 @@ def test_it_has_a_verdict_and_the_next_one_too(deed: str, bed: Bed, monkeypatch:
     assert "The plan of this change is too large or too slow: split the change" in body
 
 
-def test_what_took_too_much_is_told_once(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_reports_an_excessive_plan_once(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = bed.desk.propose(1, "spec:\n", "spec:\n  description: Bad.\n")
     monkeypatch.setattr(
         plan_sandbox, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=bad, deed=DEEDS["out of memory"])]
@@ -112,7 +114,9 @@ def test_one_that_somebody_else_killed_is_planned_again(
     assert bed.desk.status(head) == "success"
 
 
-def test_what_it_started_ends_with_it(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sandbox_ends_the_child_processes_of_a_plan(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sign = tmp_path / "alive"
     script = f"while True:\n    open({str(sign)!r}, 'a').write('x')\n    time.sleep(0.05)"
     deed = (
@@ -129,7 +133,9 @@ def test_what_it_started_ends_with_it(bed: Bed, tmp_path: Path, monkeypatch: pyt
     assert sign.stat().st_size == size
 
 
-def test_what_the_base_takes_counts_for_nobody(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_the_base_check_counts_against_no_pull_request(
+    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good = bed.desk.propose(1, "spec:\n", "spec:\n  description: Good.\n")
     begun, passed = tmp_path / "begun", tmp_path / "passed"
 

@@ -92,7 +92,7 @@ def edited(deployment: Object) -> Object:
     return edited_deployment
 
 
-def test_what_is_as_published_is_said_nothing_of(bed: Edited) -> None:
+def test_the_reporter_ignores_objects_that_match_the_published_manifests(bed: Edited) -> None:
     bed.run(DEPLOYMENT, POLICY, NAMESPACE, seconds=1000)
     assert (bed.conditions(), bed.warnings(), bed.counted()) == ({}, [], ("0.0", "0.0"))
 
@@ -203,7 +203,7 @@ def test_a_removed_volume_of_ours_is_not_foreign(bed: Edited) -> None:
     assert bed.conditions() == {}
 
 
-def test_what_a_controller_made_is_not_foreign(bed: Edited) -> None:
+def test_the_reporter_ignores_objects_of_a_controller(bed: Edited) -> None:
     owners = [{"uid": "x"}]
     service = {"kind": "Service", "metadata": {"name": "x", "namespace": SPACE, "ownerReferences": owners}, "spec": {}}
     bed.run(DEPLOYMENT, POLICY, NAMESPACE, service)
@@ -211,7 +211,7 @@ def test_what_a_controller_made_is_not_foreign(bed: Edited) -> None:
     assert bed.conditions() == {}
 
 
-def test_what_was_said_stays_while_it_is_not_known_what_is_published(bed: Edited) -> None:
+def test_the_reporter_preserves_edit_conditions_while_the_remote_is_away(bed: Edited) -> None:
     for seconds in (1, 30):
         bed.run(edited(DEPLOYMENT), POLICY, NAMESPACE, seconds=seconds)
     before = bed.conditions()

@@ -71,7 +71,7 @@ def counted(bed: Bed, what: str = "removed") -> str:
     return next(line.split()[-1] for line in metrics_text(bed.counts).decode().splitlines() if line.startswith(name))
 
 
-def test_what_is_published_is_as_before(bed: Bed) -> None:
+def test_the_reporter_reports_no_removal_of_published_objects(bed: Bed) -> None:
     assert declared(bed) == []
     assert counted(bed) == "0.0"
     bed.report(*SEES, seconds=150)
@@ -171,7 +171,7 @@ def test_a_tenant_of_whom_nothing_is_published(bed: Bed) -> None:
     assert counted(bed) == "2.0"
 
 
-def test_what_others_push_to_the_branch_publishes_nothing(bed: Bed) -> None:
+def test_the_reporter_ignores_foreign_commits_on_the_rendered_branch(bed: Bed) -> None:
     """And what they take away is published still."""
     bed.point(bed.publish(CLAIM), OURS)
     bed.point(
@@ -210,7 +210,7 @@ def test_where_it_is_not_known_nothing_new_is_said(why: str, bed: Bed, tmp_path:
     assert instance(bed).message.startswith(STAYS.format(2))
 
 
-def test_what_was_said_stays_while_nothing_is_known(bed: Bed) -> None:
+def test_the_reporter_preserves_removals_while_the_ref_is_missing(bed: Bed) -> None:
     bed.publish(CLAIM)
     bed.report(*SEES)
     bed.report(*SEES, seconds=120)
@@ -220,7 +220,7 @@ def test_what_was_said_stays_while_nothing_is_known(bed: Bed) -> None:
     assert (bed.commits(), counted(bed), len(bed.warnings())) == (commits, "1.0", 1)
 
 
-def test_what_came_while_nothing_was_known_is_judged_later(bed: Bed) -> None:
+def test_the_reporter_judges_new_objects_when_the_ref_returns(bed: Bed) -> None:
     """Also where the branch is as it was before."""
     commit = git(bed.remote, "rev-parse", OURS)
     git(bed.remote, "update-ref", "-d", OURS)
@@ -231,7 +231,7 @@ def test_what_came_while_nothing_was_known_is_judged_later(bed: Bed) -> None:
     assert [condition.reason for condition in declared(bed)] == ["Removed"]
 
 
-def test_what_is_younger_than_the_last_look_is_judged_by_the_next(bed: Bed) -> None:
+def test_the_next_branch_read_judges_objects_newer_than_the_last_read(bed: Bed) -> None:
     young = live.claim("others", "c2")
     young["metadata"]["creationTimestamp"] = "2026-11-21T10:00:30Z"
     bed.clock = 30
@@ -242,13 +242,13 @@ def test_what_is_younger_than_the_last_look_is_judged_by_the_next(bed: Bed) -> N
     assert [condition.reason for condition in declared(bed)] == ["Removed"]
 
 
-def test_who_stands_by_counts_nothing(bed: Bed) -> None:
+def test_a_standby_reporter_exports_no_removal_metric(bed: Bed) -> None:
     bed.leads = False
     bed.reporter.tick()
     assert "allotment_removed_still_running{" not in metrics_text(bed.counts).decode()
 
 
-def test_it_is_told_while_the_status_can_not_be_written(bed: Bed, tmp_path: Path) -> None:
+def test_the_reporter_logs_removals_while_the_status_remote_is_away(bed: Bed, tmp_path: Path) -> None:
     bed.publish(CLAIM)
     bed.report(*SEES)
     bed.place.remote.url = str(tmp_path / "nothing.git")

@@ -287,7 +287,7 @@ def test_the_units_of_a_stock_are_recorded(bed: Bed) -> None:
     assert bed.commits() == 2
 
 
-def test_it_says_hourly_that_it_looked_and_when_the_cluster_is_silent(bed: Bed) -> None:
+def test_the_reporter_commits_hourly_and_when_the_cluster_is_silent(bed: Bed) -> None:
     bed.report(*RUNS)
     for _ in range(35):
         bed.report(*RUNS, seconds=100)
@@ -341,7 +341,7 @@ def test_two_reporters_tell_every_change_once(bed: Bed, tmp_path: Path) -> None:
     assert bed.commits() == 4
 
 
-def test_what_happens_between_two_tries_is_told_too(bed: Bed, tmp_path: Path) -> None:
+def test_the_reporter_records_transitions_between_two_attempts(bed: Bed, tmp_path: Path) -> None:
     bed.reporter.timing = bed.reporter.timing._replace(backoff=Backoff(0.3, 30.0))
     bed.report(*RUNS)
     bed.remote.rename(tmp_path / "away.git")
@@ -355,7 +355,7 @@ def test_what_happens_between_two_tries_is_told_too(bed: Bed, tmp_path: Path) ->
     assert bed.way()[3:] == ["Failed", "Stopped", "Failed", "Ready", "Running"]
 
 
-def test_who_does_not_lead_writes_nothing(bed: Bed) -> None:
+def test_a_standby_reporter_writes_no_commit(bed: Bed) -> None:
     bed.leads = False
     bed.report(*RUNS)
     assert git(bed.remote, "for-each-ref") == ""
@@ -447,7 +447,9 @@ def test_a_rewritten_or_lost_branch_is_written_anew(
 
 
 @pytest.mark.parametrize("kind", ["blob", "commit"])
-def test_what_cannot_be_read_at_our_ref_is_written_over(bed: Bed, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reporter_overwrites_an_unreadable_object_at_its_ref(
+    bed: Bed, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reporter, "POLL_SECONDS", 0)
     bed.report(*RUNS)
     text = git(bed.remote, "cat-file", "commit", BRANCH).encode() + b"x" * (2 << 20)
@@ -497,7 +499,7 @@ def test_a_report_at_once_says_when_it_can_not(bed: Bed, monkeypatch: pytest.Mon
         bed.reporter.report_once()
 
 
-def test_it_commits_within_two_seconds_of_an_event(bed: Bed) -> None:
+def test_the_reporter_thread_commits_soon_after_an_event(bed: Bed) -> None:
     thread = threading.Thread(target=bed.reporter.run)
     thread.start()
     try:

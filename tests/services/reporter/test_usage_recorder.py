@@ -59,7 +59,7 @@ def test_a_pod_that_stays_terminating_on_a_lost_node_ends_without_an_event(bed: 
     assert ended_usage(bed) == [("p-webui-1", "00:01", "05:10", "")]
 
 
-def test_what_began_while_the_remote_was_away_keeps_its_start(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_usage_that_begins_while_the_remote_is_away_keeps_its_start(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     bed.report(*numbered(1))
     lose_the_answer(bed, *numbered(2), monkeypatch=monkeypatch)
     for _ in range(2):
