@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 
 from tests.conftest import PROJECT
@@ -52,6 +53,14 @@ def is_test_module(name: str) -> bool:
 
 def test_identifiers_are_not_vague() -> None:
     assert find_names(("renderers", "tests"), VAGUE) == {}
+
+
+def test_tests_are_named_by_a_subject_and_a_verb() -> None:
+    """A name that begins with a clause or a pronoun doesn't say which part of the program failed."""
+    tests = re.compile(r"^def (test_(?:what|who|it)_\w+)", re.MULTILINE)
+    paths = [path for path in (PROJECT / "tests").rglob("test_*.py") if "e2e" not in path.parts]
+    assert len(paths) > 300
+    assert [name for path in paths for name in tests.findall(path.read_text("utf-8"))] == []
 
 
 def test_program_has_no_participles_as_names() -> None:

@@ -96,7 +96,16 @@ class ApiServer:
                     with without_forge_token(), _collect_login_errors():
                         config.load_kube_config(file, context, client_configuration=configuration)
                 _connection_pool(configuration)
-            except (ConfigException, OSError, ImportError, KeyError, TypeError, ValueError, HTTPError, YAMLError) as error:
+            except (
+                ConfigException,
+                OSError,
+                ImportError,
+                KeyError,
+                TypeError,
+                ValueError,
+                HTTPError,
+                YAMLError,
+            ) as error:
                 where = "the usual kubeconfig" if kubeconfig is None else str(kubeconfig)
                 raise OperationRefused(f"{where} leads to no API server: {error}") from None
             _strip_tokens(configuration)
