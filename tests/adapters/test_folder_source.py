@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from allotment.adapters import folder_source
-from allotment.adapters.folder_source import FolderSource
+from allotment.adapters.folder_source import FolderSource, check_place, write_file
 from allotment.declared.layout import PLATFORM, Scope
+from allotment.problems import OperationRefused
 
 TENANT = Scope("tenant", "solo-ada")
 
@@ -124,3 +125,35 @@ def test_files_that_are_listed_again_count_once(folder: Path, monkeypatch: pytes
     (folder / "instances" / "second.yaml").touch()
     (problem,) = source.files(TENANT).problems
     assert "more than 3 files" in problem.message
+
+
+@pytest.mark.parametrize("target", ["outside", "absent/outside"])
+def test_write_file_follows_no_link_with_the_name_of_its_temporary_file(target: str, tmp_path: Path) -> None:
+    """A stranger may have committed the link."""
+    path = tmp_path / "webui.yaml"
+    path.write_text("old")
+    path.chmod(0o640)
+    (tmp_path / ".webui.yaml.allotment-new").symlink_to(tmp_path / target)
+    write_file(path, b"new")
+    assert (path.read_bytes(), path.is_symlink(), path.stat().st_mode & 0o777) == (b"new", False, 0o640)
+    assert [each.name for each in tmp_path.iterdir()] == ["webui.yaml"]
+
+
+def test_write_file_creates_a_file_with_the_mode_of_the_umask(tmp_path: Path) -> None:
+    umask = os.umask(0o027)
+    try:
+        write_file(tmp_path / "new.yaml", b"new")
+    finally:
+        os.umask(umask)
+    assert (tmp_path / "new.yaml").stat().st_mode & 0o777 == 0o640
+
+
+def test_check_place_refuses_links_and_special_files(tmp_path: Path) -> None:
+    (tmp_path / "linked").symlink_to(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    for path in ("linked/x.yaml", "linked", "file/x.yaml", "folder"):
+        with pytest.raises(OperationRefused, match="remove it first"):
+            check_place(tmp_path, path)
+    for path in ("file", "folder/x.yaml", "absent/deeper/x.yaml"):
+        check_place(tmp_path, path)

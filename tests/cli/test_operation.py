@@ -58,6 +58,18 @@ def test_a_pushed_and_a_merged_change(options: tuple[str, ...], published: Place
     assert git(published.root, "show", "--name-only", "--format=", operation["commit"]) == WEBUI
 
 
+def test_a_token_with_a_line_break_is_refused_unseen(
+    published: Place,
+    world: World,  # noqa: F811  # the fixture
+    allot: Allot,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ALLOT_FORGE_TOKEN", "S3cretTokenOfAda\nsecond")
+    result = allot("operation", "show", ID, "--repo", published.root)
+    assert (result.code, "S3cret" in result.err) == (2, False)
+    assert "ALLOT_FORGE_TOKEN has characters that no token has" in result.err
+
+
 def test_a_pull_request(published: Place, world: World, allot: Allot) -> None:  # noqa: F811  # the fixture
     result = allot(*STOP, "--pr", "--repo", published.root)
     assert result.code == 0, result

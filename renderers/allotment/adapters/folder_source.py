@@ -15,7 +15,7 @@ from typing import Any
 from allotment.adapters.declaration_source import MAX_FILES, ScopeFiles, path_problem
 from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import PLATFORM, ROOTS, Scope, folder_of, scope_of
-from allotment.problems import OperationRefused, Problem
+from allotment.problems import OperationRefused, Problem, escape_unprintable
 
 RACY_SECONDS = 2  # a file that changed this recently may change again without a new timestamp
 MAX_DEPTH = 8
@@ -183,6 +183,19 @@ def is_regular(root: Path, path: str) -> bool:
     return (root / path).is_file()
 
 
+def check_place(root: Path, path: str) -> None:
+    """Raise OperationRefused if a path below `root` leads through a link, or is another thing than a regular file.
+
+    A stranger may have committed a link that leads out of the folder.
+    """
+    for part in reversed(PurePosixPath(path).parents[:-1]):
+        folder = root / part
+        if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
+            raise OperationRefused(f"{escape_unprintable(str(part))} is not a folder: remove it first")
+    if os.path.lexists(root / path) and not is_regular(root, path):
+        raise OperationRefused(f"{escape_unprintable(path)} is not a regular file: remove it first")
+
+
 def find_root(start: Path) -> Path:
     """Return the root of the repository around `start`. Raises OperationRefused if there is none.
 
@@ -209,10 +222,13 @@ def stage_file(path: Path, data: bytes) -> Path:
     If the content can't be written, removes the temporary file and raises OSError.
     """
     temporary = path.with_name(f".{path.name}.allotment-new")
+    temporary.unlink(missing_ok=True)  # of a killed command, or a link that a stranger committed
     try:
-        temporary.write_bytes(data)
-        if path.exists():
-            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            if path.exists():
+                os.fchmod(handle, stat.S_IMODE(path.lstat().st_mode))
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

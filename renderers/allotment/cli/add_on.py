@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.adapters.folder_source import FolderSource, write_file
+from allotment.adapters.folder_source import FolderSource, check_place, write_file
 from allotment.cli.completers import complete_add_ons, complete_ready_made_add_ons
 from allotment.cli.options import find_repository, find_sample_folder, output_option, print_note, repository_option
 from allotment.cli.subcommand_group import SubcommandGroup
@@ -81,6 +81,8 @@ def add(names: tuple[str, ...], style: str, repo: Path | None) -> None:
     paths = {name: f"platform/add-ons/{name}.yaml" for name in dict.fromkeys(names)}
     if existing_path := next((path for path in paths.values() if os.path.lexists(root / path)), None):
         raise OperationRefused(f"{existing_path} exists: `allot add-on upgrade` writes another version into it")
+    for path in paths.values():
+        check_place(root, path)
     for name, path in paths.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         write_file(root / path, ready[name].read_bytes())

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from allotment.adapters.folder_source import FolderSource, is_regular, write_file
+from allotment.adapters.folder_source import FolderSource, check_place, is_regular, write_file
 from allotment.cli.options import print_note
 from allotment.problems import OperationRefused, pluralize, quote_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from allotment.declared.kinds.platform import Git
 
@@ -42,7 +41,8 @@ def upgrade_repository(
     new = generated_files(build_generated_files(settings.forge, settings.branch, program))
     old = _read_generated_files(folder, new)
     changes = diff_files(old, new)
-    _check_paths(folder, changes)
+    for path in changes:
+        check_place(folder, path)
     if not dry_run:
         _check_committed(folder, {path: old[path] for path in changes if path in old})
         _write_files(folder, {path: new.get(path) for path in changes})
@@ -77,17 +77,6 @@ def _read_generated_files(folder: Path, new: Mapping[str, bytes]) -> dict[str, b
     schemas = [path for pattern in ("*", "output/*") for path in (folder / "schemas").glob(f"{pattern}.schema.json")]
     paths = {path.relative_to(folder).as_posix() for path in schemas} | {REQUIREMENTS_LOCK, PROGRAM_LOCK} | new.keys()
     return {path: (folder / path).read_bytes() for path in sorted(paths) if is_regular(folder, path)}
-
-
-def _check_paths(folder: Path, paths: Iterable[str]) -> None:
-    """Raise OperationRefused if a path leads through a link, or if it exists and is not a regular file."""
-    for path in paths:
-        *parents, _ = (folder / part for part in (*reversed(PurePosixPath(path).parents), PurePosixPath(path)))
-        wrong = [parent for parent in parents if parent.is_symlink() or (parent.exists() and not parent.is_dir())]
-        if wrong or (os.path.lexists(folder / path) and not is_regular(folder, path)):
-            raise OperationRefused(
-                f"{path} can't be written: the path or one of its parent folders is a link or not a regular file: remove it first"
-            )
 
 
 def _check_committed(folder: Path, files: Mapping[str, bytes]) -> None:

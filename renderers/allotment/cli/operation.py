@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from allotment.cli.change_options import ChangeOptions, forge_api_option, open_branch_target, place_option
-from allotment.cli.comment_options import TOKEN_VARIABLE
+from allotment.cli.comment_options import TOKEN_VARIABLE, read_token
 from allotment.cli.options import output_option
 from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import escape_unprintable, quote_value
@@ -89,12 +89,11 @@ def _find(options: ChangeOptions) -> LocatedOperation | None:
 
 def _create_pull_search(options: ChangeOptions, target: BranchTarget) -> FindPullRequest:
     """Return the search for the pull request of the operation. Without a token, it finds none."""
-    secret = os.environ.get(TOKEN_VARIABLE, "").strip()
-    if not secret:
+    if not os.environ.get(TOKEN_VARIABLE, "").strip():
         return lambda: None
     from allotment.cli.change_proposal import create_proposer
 
-    return create_proposer(options, target, secret).find_operation
+    return create_proposer(options, target, read_token(None, has_option=False).secret).find_operation
 
 
 def _print_text(operation: LocatedOperation) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from allotment.adapters.folder_source import write_file
+from allotment.adapters.folder_source import check_place, write_file
 from allotment.cli.options import find_repository, output_option, print_note, repository_option
 from allotment.declared.kinds import KINDS, Kind
 from allotment.declared.values import format_duration
@@ -29,7 +29,8 @@ def command(repo: Path | None, check: bool, style: str) -> None:
       allot schema
       allot schema --check
     """
-    folder = find_repository(repo) / "schemas"
+    root = find_repository(repo)
+    folder = root / "schemas"
     stale = []
     for name, text in _list_schemas():
         path = folder / name
@@ -37,6 +38,7 @@ def command(repo: Path | None, check: bool, style: str) -> None:
             continue
         stale.append(name)
         if not check:
+            check_place(root, f"schemas/{name}")
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(path, text.encode())
     _print_result(stale, check, style)

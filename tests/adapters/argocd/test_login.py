@@ -84,12 +84,14 @@ def test_a_strange_configuration_is_no_login(text: str, config: dict[str, Any], 
     assert find_login(DECLARED) is None
 
 
-@pytest.mark.parametrize("text", ["a: [", "\x00", "a: b: c"])
+@pytest.mark.parametrize(
+    "text", ["a: [", "\x00", "a: b: c", "auth-token: *S3cretTokenOfAda", "auth-token: !S3cretTokenOfAda x"]
+)
 def test_an_unreadable_configuration_is_named(text: str, config: dict[str, Any], tmp_path: Path) -> None:
     write(tmp_path, text)
-    with pytest.raises(OperationRefused, match="the configuration of argocd, can't be read: ") as refused:
+    with pytest.raises(OperationRefused, match="the configuration of argocd, is no YAML: log in again") as refused:
         find_login(DECLARED)
-    assert "\n" not in str(refused.value)
+    assert ("\n" in str(refused.value), "S3cret" in str(refused.value)) == (False, False)
 
 
 def test_white_space_around_a_token_is_no_part_of_it(config: dict[str, Any], tmp_path: Path) -> None:

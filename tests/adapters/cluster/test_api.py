@@ -17,7 +17,7 @@ from tests.support.faults import Answer, Request, Server, api_of, fails, serving
 from tests.support.kubeconfig import kubeconfig_of
 
 from allotment.adapters.cluster import api as module
-from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable
+from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable, list_contexts
 from allotment.problems import OperationRefused, escape_unprintable
 
 HOUR = datetime.timedelta(hours=1)
@@ -178,10 +178,13 @@ def test_a_proxy_that_cannot_be_used_is_named_without_its_password(proxy: str, t
     assert "proxyPass99" not in str(refused.value)
 
 
-def test_a_kubeconfig_that_is_no_yaml_is_named(tmp_path: Path) -> None:
-    (tmp_path / "kubeconfig").write_text("clusters: [\n")
-    with pytest.raises(OperationRefused, match="leads to no API server"):
+@pytest.mark.parametrize("text", ["clusters: [\n", "token: *S3cretTokenOfAda\n", "token: !S3cretTokenOfAda x\n"])
+def test_a_kubeconfig_that_is_no_yaml_is_named_without_its_content(text: str, tmp_path: Path) -> None:
+    (tmp_path / "kubeconfig").write_text(text)
+    with pytest.raises(OperationRefused, match="leads to no API server: it is no YAML") as refused:
         ApiServer.from_kubeconfig(tmp_path / "kubeconfig", None)
+    assert "S3cret" not in str(refused.value)
+    assert list_contexts(tmp_path / "kubeconfig") == []
 
 
 def test_a_plugin_for_credentials_gets_no_token_of_the_forge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

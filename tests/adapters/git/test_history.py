@@ -12,6 +12,7 @@ from tests.support.signing_keys import new_key
 from allotment.adapters.git.history import (
     MAX_TIME,
     CommitRecord,
+    find_first_change,
     is_on_first_parents,
     list_commits_with_message,
     list_first_parent_times,
@@ -143,3 +144,16 @@ def test_a_person_who_shows_signatures_gets_commits_alone(root: Path, tmp_path_f
     git(root, "config", "log.showSignature", "true")
     assert "signature" in git(root, "log", "--format=%H"), "Git shows it"
     assert list_commits_with_message(Repository(root), signed, "^Operation: 7") == [signed]
+
+
+def test_attributes_of_the_checkout_start_no_program_of_the_person(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A pull request can name the diff driver of a file, and the person's driver may decrypt it."""
+    ran = tmp_path_factory.mktemp("driver") / "ran"
+    for name in ("textconv", "command"):
+        git(root, "config", f"diff.own.{name}", f"touch {ran}; cat")
+    first = commit(root, "First", x__yaml="operation: one\n", **{".gitattributes": "* diff=own\n"})
+    commit(root, "Second", x__yaml="operation: one\nmore: 1\n")
+    assert find_first_change(Repository(root), "main", "operation: one", ["x/yaml"]) == first
+    assert not ran.exists()

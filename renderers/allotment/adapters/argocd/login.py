@@ -72,7 +72,11 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             config = yaml.load(file.read(_MAX_CONFIG_BYTES), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+    except yaml.YAMLError:  # its text may repeat a token
+        raise OperationRefused(
+            f"{path}, the configuration of argocd, is no YAML: log in again with argocd login"
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
         reason = escape_unprintable(str(error).splitlines()[0])
         raise OperationRefused(f"{path}, the configuration of argocd, can't be read: {reason}") from None
     return config if isinstance(config, dict) else {}

@@ -48,6 +48,9 @@ _ERROR_TEXTS: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
+_CONFIG_ERRORS = (ConfigException, OSError, AttributeError, KeyError, TypeError, YAMLError)
+
+
 class ApiUnavailable(Exception):
     """The API server gave no usable response; the message is the reason."""
 
@@ -96,18 +99,11 @@ class ApiServer:
                     with without_forge_token(), _collect_login_errors():
                         config.load_kube_config(file, context, client_configuration=configuration)
                 _connection_pool(configuration)
-            except (
-                ConfigException,
-                OSError,
-                ImportError,
-                KeyError,
-                TypeError,
-                ValueError,
-                HTTPError,
-                YAMLError,
-            ) as error:
+            except (*_CONFIG_ERRORS, ImportError, ValueError, HTTPError) as error:
                 where = "the usual kubeconfig" if kubeconfig is None else str(kubeconfig)
-                raise OperationRefused(f"{where} leads to no API server: {error}") from None
+                # An error of YAML repeats a part of the file, which may be a token.
+                reason = "it is no YAML" if isinstance(error, YAMLError) else error
+                raise OperationRefused(f"{where} leads to no API server: {reason}") from None
             _strip_tokens(configuration)
             return configuration
 
@@ -335,7 +331,7 @@ def list_contexts(kubeconfig: Path | None) -> list[str]:
     """Return the names of the contexts in a kubeconfig, or in the default kubeconfig; none if it can't be read."""
     try:
         contexts, _ = config.list_kube_config_contexts(None if kubeconfig is None else str(kubeconfig))
-    except (ConfigException, OSError, KeyError, TypeError):
+    except _CONFIG_ERRORS:
         return []
     return [str(context["name"]) for context in contexts]
 

@@ -14,6 +14,8 @@ MAX_COMMITS = 1000  # results of a search
 _TIME = re.compile(r"[0-9]{1,20}")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 MAX_TIME = 253_370_764_800  # the start of the year 9999, because a pushed commit can have any date
+# Attributes of the checkout select no program of the person.
+_LOG_OPTIONS = ("--no-show-signature", "--no-ext-diff", "--no-textconv")
 _MAX_PATHS = 1000  # paths of a search, because the length of a command line is limited
 
 
@@ -51,7 +53,7 @@ def list_commits_with_message(repository: Repository, commit: str, pattern: str)
 
 
 def _list_words(repository: Repository, *arguments: str) -> list[str]:
-    return repository.git.run_text("log", "--no-show-signature", *arguments, settings=READ_SETTINGS).split()
+    return repository.git.run_text("log", *_LOG_OPTIONS, *arguments, settings=READ_SETTINGS).split()
 
 
 class CommitRecord(NamedTuple):
@@ -134,5 +136,5 @@ def _parse_files(words: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
 
 
 def _run_log(repository: Repository, *arguments: str) -> str:
-    ended = repository.git.run("log", "--no-show-signature", *arguments, settings=READ_SETTINGS)
+    ended = repository.git.run("log", *_LOG_OPTIONS, *arguments, settings=READ_SETTINGS)
     return ended.stdout.decode("utf-8", "surrogateescape")

@@ -8,9 +8,9 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from allotment.adapters.folder_source import is_regular, stage_file, write_file
+from allotment.adapters.folder_source import check_place, stage_file, write_file
 from allotment.adapters.git.checkout import advance_branch
 from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.repository import Repository
@@ -35,7 +35,7 @@ class FolderChange:
         A file that an earlier command wrote may be changed again, if it still has the content that the command wrote.
         """
         for path in files:
-            self._check_place(path)
+            check_place(self._root, path)
         foreign = sorted(self._find_foreign(files))
         if foreign:
             named = ", ".join(escape_unprintable(path) for path in foreign[:3])
@@ -128,16 +128,6 @@ class FolderChange:
             record = self._read_record()
             self._write_record({path: digest for path, digest in record.items() if path not in change_set.files})
         return commit
-
-    def _check_place(self, path: str) -> None:
-        """Raise OperationRefused if a file can't be written inside the folder, because of a symbolic link for example."""
-        full = self._root / path
-        for part in reversed(PurePosixPath(path).parents[:-1]):
-            folder = self._root / part
-            if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
-                raise OperationRefused(f"{escape_unprintable(str(part))} is not a folder: remove it first")
-        if os.path.lexists(full) and not is_regular(self._root, path):
-            raise OperationRefused(f"{path} is not a regular file: remove it first")
 
     def _read(self, path: str) -> bytes | None:
         full = self._root / path

@@ -17,6 +17,7 @@ from typing import BinaryIO, NamedTuple
 
 from allotment.adapters.file_server import FileServer, RemoteEntry, TransferError
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
+from allotment.services.copy.committed_links import refuse_committed_links
 from allotment.services.copy.transfer import FileCopy, FilePosition, Progress, Retries, copy_all, hash_file, repeat
 from allotment.services.copy.upload import TEMPORARY_PREFIX as UPLOAD_PREFIX
 
@@ -71,6 +72,8 @@ def plan_download(server: FileServer, remote: str, target: Path, is_target_folde
 def download(open_server: Callable[[], FileServer], plan: DownloadPlan, progress: Progress) -> None:
     """Download the files of a plan. Raises TransferError or OperationRefused."""
     try:
+        for folder in dict.fromkeys([*plan.folders, *(copy.local.parent for copy in plan.files)]):
+            refuse_committed_links(folder)
         for folder in plan.folders:
             folder.mkdir(parents=True, exist_ok=True)
         copy_all(open_server, plan.files, lambda server, each: _download_file(server, each, progress), progress)
@@ -89,6 +92,7 @@ def _is_local_name(name: str) -> bool:
 
 
 def _download_file(server: FileServer, copy: FileCopy, progress: Progress) -> None:
+    refuse_committed_links(copy.local)
     target = Path(os.path.realpath(copy.local))  # a link of the person stays, and its target is replaced
     if target.exists() and not target.is_file():
         raise OperationRefused(f"{escape_unprintable(str(copy.local))} is no regular file, so nothing replaces it")

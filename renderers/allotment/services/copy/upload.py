@@ -19,6 +19,7 @@ from typing import NamedTuple
 from allotment.adapters.file_server import FileServer, TransferError
 from allotment.problems import OperationRefused, escape_unprintable
 from allotment.programs.volume import LEFT_OUT
+from allotment.services.copy.committed_links import refuse_committed_links
 from allotment.services.copy.transfer import (
     FileCopy,
     FilePosition,
@@ -58,6 +59,7 @@ def plan_upload(source: Path, target: str, is_target_folder: bool) -> UploadPlan
     special files, names that are not UTF-8, and the folders of the storage itself are left out. Raises OperationRefused if
     the source can't be read.
     """
+    refuse_committed_links(source)
     try:
         status = source.stat()
     except OSError as error:
