@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from allotment.adapters import folder_source
-from allotment.adapters.folder_source import FolderSource, check_place, write_file
+from allotment.adapters.folder_source import FolderSource, check_place, find_root, write_file
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.problems import OperationRefused
 
@@ -157,3 +157,20 @@ def test_check_place_refuses_links_and_special_files(tmp_path: Path) -> None:
             check_place(tmp_path, path)
     for path in ("file", "folder/x.yaml", "absent/deeper/x.yaml"):
         check_place(tmp_path, path)
+
+
+@pytest.mark.parametrize(("data", "is_refused"), [("modules/mallory", True), ("worktrees/feature", False)])
+def test_find_root_refuses_a_submodule_of_declarations(data: str, is_refused: bool, tmp_path: Path) -> None:
+    """The origin of a submodule is the stranger's. A linked work tree has the origin of the person."""
+    inner = tmp_path / "tenants/mallory"
+    for root in (tmp_path, inner):
+        (root / "platform").mkdir(parents=True)
+        (root / "platform/platform.yaml").touch()
+    (tmp_path / ".git").mkdir()
+    (inner / ".git").write_text(f"gitdir: ../../.git/{data}\n")
+    assert find_root(tmp_path) == tmp_path
+    if is_refused:
+        with pytest.raises(OperationRefused, match="is in a submodule of the declarations in"):
+            find_root(inner / "platform")
+    else:
+        assert find_root(inner / "platform") == inner

@@ -369,6 +369,8 @@ def test_portal_build_refuses_an_unknown_tenant(run: Run, out: Path, words: tupl
 
 
 def test_a_folder_of_somebody_else_is_refused(run: Run, place: Place) -> None:
-    result = run("--out", place.root)
+    (place.root / "site").mkdir()
+    (place.root / "site/notes").touch()
+    result = run("--out", place.root / "site")
     assert result.code == 2
     assert "holds files that `allot portal build` did not write" in result.err

@@ -15,7 +15,7 @@ from typing import Any
 from allotment.adapters.declaration_source import MAX_FILES, ScopeFiles, path_problem
 from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import PLATFORM, ROOTS, Scope, folder_of, scope_of
-from allotment.problems import OperationRefused, Problem, escape_unprintable
+from allotment.problems import OperationRefused, Problem, escape_unprintable, quote_value
 
 RACY_SECONDS = 2  # a file that changed this recently may change again without a new timestamp
 MAX_DEPTH = 8
@@ -196,6 +196,20 @@ def check_place(root: Path, path: str) -> None:
         raise OperationRefused(f"{escape_unprintable(path)} is not a regular file: remove it first")
 
 
+def check_outside_sources(root: Path, out: Path) -> None:
+    """Raise OperationRefused if the folder `out` contains declarations or a repository, or is inside a folder of them."""
+    target, top = Path(os.path.realpath(out)), Path(os.path.realpath(root))
+    sources = [top / name for name in ("platform", "clusters", "tenants")]
+    sources += [folder / ".git" for folder in (top, *top.parents)]
+    is_repository = target == top or os.path.lexists(target / ".git")
+    if is_repository or any(
+        source in (target, *target.parents) or target in source.parents for source in sources if os.path.lexists(source)
+    ):
+        raise OperationRefused(
+            f"{quote_value(str(out))} contains declarations or is inside a folder of declarations: name another folder"
+        )
+
+
 def find_root(start: Path) -> Path:
     """Return the root of the repository around `start`. Raises OperationRefused if there is none.
 
@@ -205,10 +219,23 @@ def find_root(start: Path) -> Path:
         if (folder / "platform" / "platform.yaml").is_file() or (
             (folder / ".git").exists() and (folder / "platform").is_dir()
         ):
+            _refuse_submodule(folder)
             return folder
     raise OperationRefused(
         f"no platform/platform.yaml in {start} or above: go to a repository of declarations, or name a repository with --repo"
     )
+
+
+def _refuse_submodule(root: Path) -> None:
+    """Raise OperationRefused if a root is in a submodule of other declarations. A stranger may have added it, with its own origin."""
+    tree = next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), None)
+    if tree is None or not (tree / ".git").is_file() or b"/modules/" not in (tree / ".git").read_bytes():
+        return
+    if outer := next((folder for folder in tree.parents if (folder / "platform" / "platform.yaml").is_file()), None):
+        raise OperationRefused(
+            f"{root} is in a submodule of the declarations in {outer}, and a stranger may have added it: go to {outer}, or name"
+            " the folder with --repo"
+        )
 
 
 def write_file(path: Path, data: bytes) -> None:

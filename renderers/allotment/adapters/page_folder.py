@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
+from allotment.adapters.committed_links import refuse_committed_links
 from allotment.problems import OperationRefused, quote_value
 
 MARKER = ".allotment-portal"
@@ -22,6 +23,7 @@ class PageFolder:
     """
 
     def __init__(self, out: Path) -> None:
+        refuse_committed_links(out)
         self.out = out.absolute()
         try:
             self.out.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from allotment.adapters.committed_links import refuse_committed_links
 from allotment.problems import OperationRefused, quote_value
 
 MARKER = ".allotment-tree"
@@ -42,6 +43,7 @@ class TreeFolder:
     """
 
     def __init__(self, out: Path) -> None:
+        refuse_committed_links(out)
         parent = out.absolute().parent
         self.out = parent.resolve() / out.absolute().name
         self.staging = self.out.with_name(f".{self.out.name}.allotment-new")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from allotment.adapters.committed_links import refuse_committed_links
 from allotment.cli.init_catalog import (
     CatalogChoice,
     CatalogFiles,
@@ -259,6 +260,7 @@ def build_generated_files(
 
 def _write_files(folder: Path, files: dict[str, bytes]) -> None:
     """Write all files to a temporary folder, then move them to `folder`. If a write fails, no file stays behind."""
+    refuse_committed_links(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".allot-init-", dir=folder) as place:
         for path, data in files.items():

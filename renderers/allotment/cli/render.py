@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import tempfile
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from allotment.adapters.folder_source import check_outside_sources
 from allotment.cli.completers import complete_clusters as clusters_there
 from allotment.cli.completers import complete_tenants as tenants_there
 from allotment.cli.formats import CheckedScope, as_text
@@ -98,7 +98,7 @@ def _render_to_folder(
     from allotment.adapters.tree_folder import TreeFolder
     from allotment.declared.inventory import compute_blob_id
 
-    _check_outside_sources(root, out)
+    check_outside_sources(root, out)
     with TreeFolder(out) as tree:
         blobs: dict[str, str] = {}
         produced: dict[str, bool] = {}
@@ -238,18 +238,6 @@ def _find_owner(path: str) -> str:
     """
     parts = path.split("/")
     return parts[2] if parts[1:2] == ["tenants"] else file_stem(path)
-
-
-def _check_outside_sources(root: Path, out: Path) -> None:
-    """Raise OperationRefused if the folder `out` contains declarations, or is inside a folder of declarations."""
-    target = Path(os.path.realpath(out))
-    sources = [Path(os.path.realpath(root / name)) for name in ("platform", "clusters", "tenants", ".git")]
-    if target == Path(os.path.realpath(root)) or any(
-        target == source or source in target.parents or target in source.parents for source in sources
-    ):
-        raise OperationRefused(
-            f"{quote_value(str(out))} contains declarations or is inside a folder of declarations: name another folder"
-        )
 
 
 def _print_result(

@@ -63,7 +63,7 @@ _BARE_NAME = re.compile(r"[^/:]*[^/:.][^/:]*")  # a word that is neither a URL n
 _MIN_TOKEN_LENGTH = 16  # characters; the name of a person is shorter than the token of a forge
 _REDIRECT_PATTERN = re.compile(r"returned error: 30[1278]\b")
 _USERINFO_PATTERN = re.compile(r"://[^/\s'\"]*@")
-_UNESCAPED_PASSWORD = re.compile(r"https?://[^/@:]+:(?![0-9]*/)([^@\s]*/[^@\s]*)@")
+_UNESCAPED_PASSWORD = re.compile(r"https?://[^/@:\s]+:(?![0-9]*/)([^@/\s]*/[^@\s]*)@")
 _LOCK_PATTERN = re.compile(r"Unable to create '([^']*\.lock)': File exists")
 # During a fetch or push, Git prints its progress every second while data arrives. `git ls-remote` prints no progress.
 # The liveness probe of a publisher fails only after a longer silence than these limits allow.
@@ -89,7 +89,7 @@ _HARMLESS_FSCK_ERRORS = (
     "zeroPaddedDate",
     "zeroPaddedFilemode",
 )
-_FETCH_OPTIONS = ("--no-tags", "--no-write-fetch-head", "--end-of-options")
+_FETCH_OPTIONS = ("--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--end-of-options")
 _STRICT_SETTINGS = (
     "fetch.fsckObjects=true",
     "fetch.fsck.badFilemode=error",

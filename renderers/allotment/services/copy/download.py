@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from allotment.adapters.committed_links import refuse_committed_links
 from allotment.adapters.file_server import FileServer, RemoteEntry, TransferError
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
-from allotment.services.copy.committed_links import refuse_committed_links
 from allotment.services.copy.transfer import FileCopy, FilePosition, Progress, Retries, copy_all, hash_file, repeat
 from allotment.services.copy.upload import TEMPORARY_PREFIX as UPLOAD_PREFIX
 
@@ -61,6 +61,8 @@ def plan_download(server: FileServer, remote: str, target: Path, is_target_folde
             path = f"{folder}/{child.name}"
             if not _is_local_name(child.name):
                 plan.left_out.append((path, "its name can't be the name of a local file"))
+            elif child.name.lower() == ".git":
+                plan.left_out.append((path, "Git would run programs that it names"))
             elif child.is_folder:
                 plan.folders.append(local_folder / child.name)
                 folders.append((path, local_folder / child.name, depth + 1))

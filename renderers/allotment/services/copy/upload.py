@@ -16,10 +16,10 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
 
+from allotment.adapters.committed_links import refuse_committed_links
 from allotment.adapters.file_server import FileServer, TransferError
 from allotment.problems import OperationRefused, escape_unprintable
 from allotment.programs.volume import LEFT_OUT
-from allotment.services.copy.committed_links import refuse_committed_links
 from allotment.services.copy.transfer import (
     FileCopy,
     FilePosition,

@@ -1,0 +1,82 @@
+"""Copies and outputs follow no link of a work tree, and follow links elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.conftest import Allot
+from tests.support.new_repository import WHEEL
+from tests.support.published import Place, git
+
+from allotment.adapters.committed_links import refuse_committed_links
+from allotment.problems import OperationRefused
+from allotment.services.copy.upload import plan_upload
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return a folder with a private file."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/private").write_text("secret")
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize("path", ["dataset", "dataset/private", "dataset/new/deeper", "sub/file"])
+def test_a_link_in_a_work_tree_is_refused(
+    path: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = tmp_path / "tree"
+    (tree / ".git").mkdir(parents=True)
+    (tree / "sub").mkdir()
+    (tree / "dataset").symlink_to(home)
+    (tree / "sub/file").symlink_to(home / "private")
+    with pytest.raises(OperationRefused, match="is a link in a work tree, and a stranger may have committed it"):
+        refuse_committed_links(tree / path)
+    monkeypatch.chdir(tree / "sub")
+    with pytest.raises(OperationRefused, match="is a link in a work tree"):
+        plan_upload(Path("..") / path, "/x", False)
+
+
+@pytest.mark.parametrize("path", ["data", "data/set", "data/set/k", "data/../priv/set/k"])
+def test_a_link_to_another_work_tree_is_refused(path: str, tmp_path: Path) -> None:
+    for tree in ("w/.git", "priv/.git", "priv/set"):
+        (tmp_path / tree).mkdir(parents=True)
+    (tmp_path / "priv/set/k").touch()
+    (tmp_path / "w/data").symlink_to(tmp_path / "priv")
+    with pytest.raises(OperationRefused, match="is a link in a work tree"):
+        refuse_committed_links(tmp_path / "w" / path)
+
+
+@pytest.mark.parametrize("words", [("render", "--out"), ("portal", "build", "--out"), ("init", "--sample")])
+def test_no_output_goes_through_a_link_of_the_checkout(
+    words: tuple[str, ...], published: Place, allot: Allot, tmp_path: Path
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (published.root / "build").symlink_to(tmp_path / "outside")
+    repo = () if words[0] == "init" else ("--repo", published.root)
+    more = ("--forge", "GitHub", "--program", WHEEL, "--url", "https://forge.example/a/b") if words[0] == "init" else ()
+    result = allot(*words, published.root / "build/out", *repo, *more)
+    assert (result.code, "is a link in a work tree" in result.err) == (2, True), result
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_the_portal_replaces_no_repository(published: Place, allot: Allot) -> None:
+    (published.root / ".allotment-portal").touch()
+    before = git(published.root, "rev-parse", "HEAD")
+    for out in (published.root, published.root / "tenants/x", published.root / ".git/site"):
+        result = allot("portal", "build", "--out", out, "--repo", published.root)
+        assert (result.code, "contains declarations or is inside a folder of declarations" in result.err) == (2, True)
+    assert git(published.root, "rev-parse", "HEAD") == before
+
+
+def test_a_link_elsewhere_is_followed(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "linked").symlink_to(home)
+    refuse_committed_links(tmp_path / "linked/private")
+    (home / "tree/.git").mkdir(parents=True)
+    (home / "tree/file").touch()
+    refuse_committed_links(tmp_path / "linked/tree/file")
+    assert [copy.remote for copy in plan_upload(tmp_path / "linked", "/x", False).files] == [
+        "/x/private",
+        "/x/tree/file",
+    ]
