@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from allotment.adapters import folder_source
-from allotment.adapters.folder_source import FolderSource, check_place, find_root, write_file
+from allotment.adapters.folder_source import FolderSource, find_root, write_file
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.problems import OperationRefused
 
@@ -146,17 +146,6 @@ def test_write_file_creates_a_file_with_the_mode_of_the_umask(tmp_path: Path) ->
     finally:
         os.umask(umask)
     assert (tmp_path / "new.yaml").stat().st_mode & 0o777 == 0o640
-
-
-def test_check_place_refuses_links_and_special_files(tmp_path: Path) -> None:
-    (tmp_path / "linked").symlink_to(tmp_path)
-    (tmp_path / "file").touch()
-    (tmp_path / "folder").mkdir()
-    for path in ("linked/x.yaml", "linked", "file/x.yaml", "folder"):
-        with pytest.raises(OperationRefused, match="remove it first"):
-            check_place(tmp_path, path)
-    for path in ("file", "folder/x.yaml", "absent/deeper/x.yaml"):
-        check_place(tmp_path, path)
 
 
 @pytest.mark.parametrize(("data", "is_refused"), [("modules/mallory", True), ("worktrees/feature", False)])

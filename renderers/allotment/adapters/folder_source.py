@@ -9,13 +9,14 @@ import stat
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
+from allotment.adapters.checkout_paths import refuse_submodule
 from allotment.adapters.declaration_source import MAX_FILES, ScopeFiles, path_problem
 from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import PLATFORM, ROOTS, Scope, folder_of, scope_of
-from allotment.problems import OperationRefused, Problem, escape_unprintable, quote_value
+from allotment.problems import OperationRefused, Problem
 
 RACY_SECONDS = 2  # a file that changed this recently may change again without a new timestamp
 MAX_DEPTH = 8
@@ -175,41 +176,6 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
-def is_regular(root: Path, path: str) -> bool:
-    """Return whether a path below `root` is a regular file, and no part of the path is a symbolic link."""
-    *above, _ = PurePosixPath(path).parents
-    if any((root / place).is_symlink() for place in [PurePosixPath(path), *above]):
-        return False
-    return (root / path).is_file()
-
-
-def check_place(root: Path, path: str) -> None:
-    """Raise OperationRefused if a path below `root` leads through a link, or is another thing than a regular file.
-
-    A stranger may have committed a link that leads out of the folder.
-    """
-    for part in reversed(PurePosixPath(path).parents[:-1]):
-        folder = root / part
-        if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
-            raise OperationRefused(f"{escape_unprintable(str(part))} is not a folder: remove it first")
-    if os.path.lexists(root / path) and not is_regular(root, path):
-        raise OperationRefused(f"{escape_unprintable(path)} is not a regular file: remove it first")
-
-
-def check_outside_sources(root: Path, out: Path) -> None:
-    """Raise OperationRefused if the folder `out` contains declarations or a repository, or is inside a folder of them."""
-    target, top = Path(os.path.realpath(out)), Path(os.path.realpath(root))
-    sources = [top / name for name in ("platform", "clusters", "tenants")]
-    sources += [folder / ".git" for folder in (top, *top.parents)]
-    is_repository = target == top or os.path.lexists(target / ".git")
-    if is_repository or any(
-        source in (target, *target.parents) or target in source.parents for source in sources if os.path.lexists(source)
-    ):
-        raise OperationRefused(
-            f"{quote_value(str(out))} contains declarations or is inside a folder of declarations: name another folder"
-        )
-
-
 def find_root(start: Path) -> Path:
     """Return the root of the repository around `start`. Raises OperationRefused if there is none.
 
@@ -219,23 +185,11 @@ def find_root(start: Path) -> Path:
         if (folder / "platform" / "platform.yaml").is_file() or (
             (folder / ".git").exists() and (folder / "platform").is_dir()
         ):
-            _refuse_submodule(folder)
+            refuse_submodule(folder)
             return folder
     raise OperationRefused(
         f"no platform/platform.yaml in {start} or above: go to a repository of declarations, or name a repository with --repo"
     )
-
-
-def _refuse_submodule(root: Path) -> None:
-    """Raise OperationRefused if a root is in a submodule of other declarations. A stranger may have added it, with its own origin."""
-    tree = next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), None)
-    if tree is None or not (tree / ".git").is_file() or b"/modules/" not in (tree / ".git").read_bytes():
-        return
-    if outer := next((folder for folder in tree.parents if (folder / "platform" / "platform.yaml").is_file()), None):
-        raise OperationRefused(
-            f"{root} is in a submodule of the declarations in {outer}, and a stranger may have added it: go to {outer}, or name"
-            " the folder with --repo"
-        )
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
-from allotment.adapters.committed_links import refuse_committed_links
+from allotment.adapters.checkout_paths import refuse_committed_links
 from allotment.problems import OperationRefused, quote_value
 
 MARKER = ".allotment-portal"

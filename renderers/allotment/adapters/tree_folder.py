@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from allotment.adapters.committed_links import refuse_committed_links
+from allotment.adapters.checkout_paths import refuse_committed_links
 from allotment.problems import OperationRefused, quote_value
 
 MARKER = ".allotment-tree"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.adapters.folder_source import FolderSource, check_place, write_file
+from allotment.adapters.checkout_paths import check_place
+from allotment.adapters.folder_source import FolderSource, write_file
 from allotment.cli.completers import complete_add_ons, complete_ready_made_add_ons
 from allotment.cli.options import find_repository, find_sample_folder, output_option, print_note, repository_option
 from allotment.cli.subcommand_group import SubcommandGroup

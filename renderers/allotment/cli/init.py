@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.adapters.committed_links import refuse_committed_links
+from allotment.adapters.checkout_paths import refuse_committed_links
 from allotment.cli.init_catalog import (
     CatalogChoice,
     CatalogFiles,

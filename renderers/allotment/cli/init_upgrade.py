@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.adapters.folder_source import FolderSource, check_place, is_regular, write_file
+from allotment.adapters.checkout_paths import check_place, is_regular
+from allotment.adapters.folder_source import FolderSource, write_file
 from allotment.cli.options import print_note
 from allotment.problems import OperationRefused, pluralize, quote_value
 

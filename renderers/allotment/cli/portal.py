@@ -67,7 +67,7 @@ def build(
       allot portal build --out site --tenant solo-ada
       allot portal build --out site --pending
     """
-    from allotment.adapters.folder_source import check_outside_sources
+    from allotment.adapters.checkout_paths import check_outside_sources
     from allotment.adapters.page_folder import PageFolder
     from allotment.cli.list_options import current_time
     from allotment.reports.outputs.portal_build import PortalBuildOutput

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from allotment.adapters.folder_source import check_outside_sources
+from allotment.adapters.checkout_paths import check_outside_sources
 from allotment.cli.completers import complete_clusters as clusters_there
 from allotment.cli.completers import complete_tenants as tenants_there
 from allotment.cli.formats import CheckedScope, as_text

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from allotment.adapters.folder_source import check_place, write_file
+from allotment.adapters.checkout_paths import check_place
+from allotment.adapters.folder_source import write_file
 from allotment.cli.options import find_repository, output_option, print_note, repository_option
 from allotment.declared.kinds import KINDS, Kind
 from allotment.declared.values import format_duration

@@ -10,6 +10,7 @@ from copy import copy
 from email.utils import format_datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -118,7 +119,7 @@ def test_a_kubeconfig_that_leads_nowhere_is_told(tmp_path: Path) -> None:
 TOKEN = "kube-t0ken-of-ada"
 
 
-def write_kubeconfig(folder: Path, server: Server, user: dict[str, str]) -> Path:
+def write_kubeconfig(folder: Path, server: Server, user: dict[str, Any]) -> Path:
     path = folder / "kubeconfig"
     path.write_text(yaml.safe_dump(kubeconfig_of(server) | {"users": [{"name": "ada", "user": user}]}))
     return path
@@ -160,7 +161,7 @@ def test_a_plugin_for_credentials_that_fails_is_named(tmp_path: Path, capfd: pyt
         "interactiveMode": "Never",
     }
     with serving(otherwise=fails(401)) as server:
-        path = write_kubeconfig(tmp_path, server, {"exec": plugin})  # type: ignore[dict-item]
+        path = write_kubeconfig(tmp_path, server, {"exec": plugin})
         with pytest.raises(OperationRefused, match=r"its login failed: exec: process returned 3. run \\x1b\[31maws"):
             ApiServer.from_kubeconfig(path, None)
     assert capfd.readouterr() == ("", "")

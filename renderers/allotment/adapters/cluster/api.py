@@ -249,23 +249,32 @@ def _build_proxy_options(configuration: client.Configuration) -> dict[str, Any]:
     return options
 
 
+class _ErrorCollector(logging.Handler):
+    """Keeps the messages that are logged."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append the message of a record."""
+        self.messages.append(record.getMessage())
+
+
 @contextmanager
 def _collect_login_errors() -> Iterator[None]:
     """Raise ConfigException with the errors of the login program of a kubeconfig.
 
     The `kubernetes` package only logs them, with the output of the program, and continues without credentials.
     """
-    errors = list[str]()
-    collector = logging.Handler(logging.ERROR)
-    collector.emit = lambda record: errors.append(record.getMessage())  # type: ignore[method-assign]
-    root = logging.getLogger()
+    collector, root = _ErrorCollector(logging.ERROR), logging.getLogger()
     root.addHandler(collector)
     try:
         yield
     finally:
         root.removeHandler(collector)
-    if errors:
-        raise ConfigException(f"its login failed: {escape_unprintable('; '.join(errors), 400)}")
+    if collector.messages:
+        raise ConfigException(f"its login failed: {escape_unprintable('; '.join(collector.messages), 400)}")
 
 
 def _connection_pool(configuration: client.Configuration) -> Any:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from allotment.adapters.backoff import Backoff
+from allotment.adapters.checkout_paths import find_work_trees
 from allotment.adapters.git.commands import GitCommands
 from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused, escape_unprintable
@@ -208,7 +209,7 @@ def release_clones() -> None:
 
 def _check_place(folder: Path) -> None:
     """Raise OperationRefused if a folder lies in a work tree, except for a work tree that is the person's home."""
-    trees = [parent for parent in (folder, *folder.parents) if os.path.lexists(parent / ".git")]
+    trees = list(find_work_trees(folder))
     if any(tree != Path.home().resolve() for tree in trees):
         raise OperationRefused(
             f"{folder} lies in the work tree {trees[0]}, and a stranger may have committed it: name a folder elsewhere with --data"

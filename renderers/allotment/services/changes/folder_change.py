@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from allotment.adapters.folder_source import check_place, stage_file, write_file
+from allotment.adapters.checkout_paths import check_place
+from allotment.adapters.folder_source import stage_file, write_file
 from allotment.adapters.git.checkout import advance_branch
 from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.repository import Repository

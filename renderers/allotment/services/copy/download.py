@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from allotment.adapters.committed_links import refuse_committed_links
+from allotment.adapters.checkout_paths import refuse_committed_links
 from allotment.adapters.file_server import FileServer, RemoteEntry, TransferError
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 from allotment.services.copy.transfer import FileCopy, FilePosition, Progress, Retries, copy_all, hash_file, repeat

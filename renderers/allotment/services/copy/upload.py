@@ -16,7 +16,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
 
-from allotment.adapters.committed_links import refuse_committed_links
+from allotment.adapters.checkout_paths import refuse_committed_links
 from allotment.adapters.file_server import FileServer, TransferError
 from allotment.problems import OperationRefused, escape_unprintable
 from allotment.programs.volume import LEFT_OUT

@@ -6,7 +6,8 @@ import datetime
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from allotment.adapters.folder_source import FolderSource, is_regular
+from allotment.adapters.checkout_paths import is_regular
+from allotment.adapters.folder_source import FolderSource
 from allotment.adapters.git.repository import Repository as Git
 from allotment.billing.periods import Period, find_day, month_period, next_month, previous_month
 from allotment.declared.forges import FORGES

@@ -9,7 +9,7 @@ from tests.conftest import Allot
 from tests.support.new_repository import WHEEL
 from tests.support.published import Place, git
 
-from allotment.adapters.committed_links import refuse_committed_links
+from allotment.adapters.checkout_paths import check_place, refuse_committed_links
 from allotment.problems import OperationRefused
 from allotment.services.copy.upload import plan_upload
 
@@ -80,3 +80,14 @@ def test_a_link_elsewhere_is_followed(home: Path, tmp_path: Path) -> None:
         "/x/private",
         "/x/tree/file",
     ]
+
+
+def test_check_place_refuses_links_and_special_files(tmp_path: Path) -> None:
+    (tmp_path / "linked").symlink_to(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    for path in ("linked/x.yaml", "linked", "file/x.yaml", "folder"):
+        with pytest.raises(OperationRefused, match="remove it first"):
+            check_place(tmp_path, path)
+    for path in ("file", "folder/x.yaml", "absent/deeper/x.yaml"):
+        check_place(tmp_path, path)

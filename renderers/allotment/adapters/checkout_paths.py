@@ -1,0 +1,75 @@
+"""Refuses paths through which the files of a checkout, which a stranger may have committed, lead elsewhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from allotment.problems import OperationRefused, escape_unprintable, quote_value
+
+
+def find_work_trees(folder: Path) -> Iterator[Path]:
+    """Yield the work trees of Git around an absolute folder, the innermost first. The folder itself may be one of them."""
+    return (each for each in (folder, *folder.parents) if os.path.lexists(each / ".git"))
+
+
+def is_regular(root: Path, path: str) -> bool:
+    """Return whether a path below `root` is a regular file, and no part of the path is a symbolic link."""
+    *above, _ = PurePosixPath(path).parents
+    if any((root / place).is_symlink() for place in [PurePosixPath(path), *above]):
+        return False
+    return (root / path).is_file()
+
+
+def check_place(root: Path, path: str) -> None:
+    """Raise OperationRefused if a path below `root` leads through a link, or is another thing than a regular file.
+
+    A stranger may have committed a link that leads out of the folder.
+    """
+    for part in reversed(PurePosixPath(path).parents[:-1]):
+        folder = root / part
+        if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
+            raise OperationRefused(f"{escape_unprintable(str(part))} is not a folder: remove it first")
+    if os.path.lexists(root / path) and not is_regular(root, path):
+        raise OperationRefused(f"{escape_unprintable(path)} is not a regular file: remove it first")
+
+
+def refuse_committed_links(path: Path) -> None:
+    """Raise OperationRefused if a path leads through a link that lies in a work tree.
+
+    Such a link could lead a command to the files of the person, such as those in the home folder. The path counts as it is
+    written, because the system follows a link before a `..` after it.
+    """
+    written = Path(os.getcwd(), path)
+    for folder in reversed([written, *written.parents]):
+        if folder.is_symlink() and any(find_work_trees(Path(os.path.realpath(folder.parent)))):
+            raise OperationRefused(
+                f"{escape_unprintable(str(folder))} is a link in a work tree, and a stranger may have committed it: name its target"
+            )
+
+
+def check_outside_sources(root: Path, out: Path) -> None:
+    """Raise OperationRefused if the folder `out` contains declarations or a repository, or is inside a folder of them."""
+    target, top = Path(os.path.realpath(out)), Path(os.path.realpath(root))
+    sources = [top / name for name in ("platform", "clusters", "tenants")]
+    sources += [folder / ".git" for folder in find_work_trees(top)]
+    is_repository = target == top or os.path.lexists(target / ".git")
+    if is_repository or any(
+        source in (target, *target.parents) or target in source.parents for source in sources if os.path.lexists(source)
+    ):
+        raise OperationRefused(
+            f"{quote_value(str(out))} contains declarations or is inside a folder of declarations: name another folder"
+        )
+
+
+def refuse_submodule(root: Path) -> None:
+    """Raise OperationRefused if a root is in a submodule of other declarations. A stranger may have added it, with its own origin."""
+    tree = next(find_work_trees(root), None)
+    if tree is None or not (tree / ".git").is_file() or b"/modules/" not in (tree / ".git").read_bytes():
+        return
+    if outer := next((folder for folder in tree.parents if (folder / "platform" / "platform.yaml").is_file()), None):
+        raise OperationRefused(
+            f"{root} is in a submodule of the declarations in {outer}, and a stranger may have added it: go to {outer}, or name"
+            " the folder with --repo"
+        )
