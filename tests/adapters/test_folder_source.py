@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.adapters.git.conftest import git
 
 from allotment.adapters import folder_source
 from allotment.adapters.folder_source import FolderSource, find_root, write_file
@@ -15,6 +16,7 @@ from allotment.declared.layout import PLATFORM, Scope
 from allotment.problems import OperationRefused
 
 TENANT = Scope("tenant", "solo-ada")
+PERSON = ("-c", "user.name=ada", "-c", "user.email=ada@northlight.example")
 
 
 @pytest.fixture
@@ -148,18 +150,40 @@ def test_write_file_creates_a_file_with_the_mode_of_the_umask(tmp_path: Path) ->
     assert (tmp_path / "new.yaml").stat().st_mode & 0o777 == 0o640
 
 
-@pytest.mark.parametrize(("data", "is_refused"), [("modules/mallory", True), ("worktrees/feature", False)])
-def test_find_root_refuses_a_submodule_of_declarations(data: str, is_refused: bool, tmp_path: Path) -> None:
-    """The origin of a submodule is the stranger's. A linked work tree has the origin of the person."""
-    inner = tmp_path / "tenants/mallory"
-    for root in (tmp_path, inner):
-        (root / "platform").mkdir(parents=True)
-        (root / "platform/platform.yaml").touch()
-    (tmp_path / ".git").mkdir()
-    (inner / ".git").write_text(f"gitdir: ../../.git/{data}\n")
-    assert find_root(tmp_path) == tmp_path
-    if is_refused:
-        with pytest.raises(OperationRefused, match="is in a submodule of the declarations in"):
-            find_root(inner / "platform")
-    else:
-        assert find_root(inner / "platform") == inner
+@pytest.mark.parametrize("place", ["tenants/mallory", "gpus"])
+def test_find_root_refuses_a_submodule(place: str, tmp_path: Path) -> None:
+    """Its origin is the stranger's. The outer repository need not hold declarations: the submodule may have replaced them."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    for repository in (theirs, ours):
+        git(tmp_path, "init", "-q", str(repository))
+    (theirs / "platform").mkdir()
+    (theirs / "platform/platform.yaml").touch()
+    git(theirs, "add", "--all")
+    git(theirs, *PERSON, "commit", "-q", "-m", "a")
+    git(ours, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(theirs), place)
+    assert find_root(theirs / "platform") == theirs
+    with pytest.raises(
+        OperationRefused, match="is a submodule of another repository, and a stranger may have added it"
+    ):
+        find_root(ours / place / "platform")
+
+
+def test_find_root_accepts_a_linked_work_tree_in_a_folder_named_modules(tmp_path: Path) -> None:
+    """It has the origin of the person."""
+    clone, linked = tmp_path / "modules/gpus", tmp_path / "linked"
+    git(tmp_path, "init", "-q", str(clone))
+    (clone / "platform").mkdir()
+    (clone / "platform/platform.yaml").touch()
+    git(clone, "add", "--all")
+    git(clone, *PERSON, "commit", "-q", "-m", "a")
+    git(clone, "worktree", "add", "-q", str(linked))
+    assert find_root(linked / "platform") == linked
+
+
+def test_a_platform_folder_that_is_a_link_has_no_files(tmp_path: Path) -> None:
+    """It may lead to the declarations of another clone."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/platform.yaml").touch()
+    (tmp_path / "platform").symlink_to("other")
+    files = FolderSource(tmp_path).files(PLATFORM)
+    assert (files.paths, [problem.message for problem in files.problems]) == ((), ["is not a folder: remove it"])

@@ -56,6 +56,20 @@ def test_an_upgrade_writes_the_version_and_nothing_else(sample: Path, allot: All
     assert (repeated_upgrade.code, repeated_upgrade.out) == (0, f"{CERT_MANAGER}: is v1.22.0 already\n")
 
 
+def test_an_upgrade_writes_through_no_link(sample: Path, allot: Allot, tmp_path: Path) -> None:
+    """A pull request may replace a folder by a link to another clone."""
+    (sample / "platform/add-ons").rename(tmp_path / "add-ons")
+    (sample / "platform/add-ons").symlink_to(tmp_path / "add-ons")
+    before = (tmp_path / "add-ons/cert-manager.yaml").read_bytes()
+    assert allot("add-on", "upgrade", "cert-manager", "v1.22.0", "--repo", sample).code != 0
+    (sample / "platform").rename(tmp_path / "platform")
+    (sample / "platform").symlink_to(tmp_path / "platform")
+    (tmp_path / "platform/add-ons").unlink()
+    (tmp_path / "add-ons").rename(tmp_path / "platform/add-ons")
+    assert allot("add-on", "upgrade", "cert-manager", "v1.22.0", "--repo", sample).code != 0
+    assert (tmp_path / "platform/add-ons/cert-manager.yaml").read_bytes() == before
+
+
 def test_going_back_is_refused_unless_it_is_meant(sample: Path, allot: Allot) -> None:
     words = ("add-on", "upgrade", "cert-manager", "v1.20.9", "--repo", sample)
     result = allot(*words)

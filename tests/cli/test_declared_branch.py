@@ -263,6 +263,25 @@ def test_a_branch_that_origin_lacks_is_not_published_where_the_checkout_says(pub
     assert git(tmp_path / "evil.git", "for-each-ref") == ""
 
 
+def test_a_repository_that_git_cannot_read_is_no_folder_without_origin(published: Place, allot: Allot) -> None:
+    """Else the hosts of the checkout would count as merged."""
+    shutil.rmtree(published.root / ".git/refs")
+    opened = allot("instance", "open", "solo-ada/webui", "--repo", published.root)
+    assert (opened.code, opened.out, "is not in a Git repository" in opened.err) == (2, "", True)
+
+
+def test_a_repository_in_the_environment_may_not_become_a_submodule(
+    published: Place, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init", "-q", "outer")
+    url = f"file://{published.remote}"
+    git(tmp_path / "outer", "-c", "protocol.file.allow=always", "submodule", "add", "-q", "-b", "main", url, "gpus")
+    monkeypatch.setenv("ALLOT_REPO", str(tmp_path / "outer/gpus"))
+    refused = allot("tenant", "list")
+    assert (refused.code, "is a submodule of another repository" in refused.err) == (2, True)
+    assert allot("tenant", "list", "--repo", tmp_path / "outer/gpus").code == 0
+
+
 def test_a_bare_repository_in_the_checkout_is_no_origin(published: Place, allot: Allot, tmp_path: Path) -> None:
     """A pull request may have its files, and Git takes such a folder for a repository."""
     nested = published.root / "tenants/solo-ada/more"

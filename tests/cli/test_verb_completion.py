@@ -37,6 +37,16 @@ def test_names_are_completed(
     assert [item.value for item in completer.get_completions([*words], incomplete)] == names
 
 
+def test_completion_reads_no_link(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link to a device never ends."""
+    monkeypatch.chdir(sample)
+    members = sample / "tenants/solo-ada/members.yaml"
+    members.rename(sample / "members.yaml")
+    members.symlink_to("../../members.yaml")
+    completer = ShellComplete(program, {}, "allot", "_ALLOT_COMPLETE")
+    assert completer.get_completions(["member", "remove", "solo-ada"], "") == []
+
+
 HOSTILE = (
     "webui$(id>PWN)",
     "a b",

@@ -64,12 +64,16 @@ def check_outside_sources(root: Path, out: Path) -> None:
 
 
 def refuse_submodule(root: Path) -> None:
-    """Raise OperationRefused if a root is in a submodule of other declarations. A stranger may have added it, with its own origin."""
+    """Raise OperationRefused if a root is in a submodule. A stranger may have added it in a pull request, with its own origin."""
     tree = next(find_work_trees(root), None)
-    if tree is None or not (tree / ".git").is_file() or b"/modules/" not in (tree / ".git").read_bytes():
+    if tree is None or not (tree / ".git").is_file():
         return
-    if outer := next((folder for folder in tree.parents if (folder / "platform" / "platform.yaml").is_file()), None):
+    repository = Path(
+        os.path.normpath(tree / os.fsdecode((tree / ".git").read_bytes()).removeprefix("gitdir: ").strip())
+    )
+    # Git keeps the repository of a submodule in `modules/` of the outer repository.
+    if any(folder.name == "modules" and (folder.parent / "HEAD").is_file() for folder in repository.parents):
         raise OperationRefused(
-            f"{root} is in a submodule of the declarations in {outer}, and a stranger may have added it: go to {outer}, or name"
-            " the folder with --repo"
+            f"{escape_unprintable(str(tree))} is a submodule of another repository, and a stranger may have added it: name the"
+            " folder of your declarations with --repo"
         )

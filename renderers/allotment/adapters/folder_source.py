@@ -62,6 +62,8 @@ class FolderSource:
         paths: list[str] = []
         problems: list[Problem] = []
         folders = [folder_of(scope)]
+        if os.path.islink(self._base + folders[0]):
+            return ScopeFiles((), (path_problem(folders[0], "is not a folder: remove it", "layout"),), None)
         for folder in folders:
             with os.scandir(self._base + folder) as entries:
                 for entry in entries:

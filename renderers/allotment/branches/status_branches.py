@@ -122,7 +122,7 @@ def _list_fetched_states(
     branch = status_branch(cluster)
     fetched = branch.replace("refs/heads/", "refs/remotes/origin/", 1)
     refs = (tracking_ref(branch), tracking_ref(reported_ref(cluster)), *((fetched,) if is_at_origin else ()))
-    commits = dict.fromkeys(filter(None, map(repository.objects.resolve_commit, refs)))
+    commits = dict.fromkeys(repository.find_refs(*refs).values())
     states = [_check_commit(repository, cluster, key, commit) for commit in commits]
     return [state for state in states if not state.distrust_reason]
 

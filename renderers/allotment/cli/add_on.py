@@ -141,6 +141,7 @@ def upgrade(name: str, version: str, digest: str | None, force: bool, style: str
             raise OperationRefused(
                 f"{version} has a different prefix than {was}: write {like}, or add --force if the chart has version {version}"
             )
+    check_place(root, add_on.path)
     write_file(root / add_on.path, with_version(add_on.data, version, digest))
     after = _read_add_ons(root)[0][name]
     if style == "json":

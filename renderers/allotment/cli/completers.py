@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from allotment.adapters.folder_source import find_root
+from allotment.adapters.checkout_paths import is_regular
+from allotment.adapters.folder_source import FolderSource, find_root
 from allotment.cli.options import FOLDER_KEY, find_sample_folder
 from allotment.problems import OperationRefused
 
@@ -157,9 +158,10 @@ def complete_members(context: click.Context, parameter: click.Parameter, incompl
     from allotment.declared.documents import read
 
     root, tenant = _find_root(context), context.params.get("tenant")
-    file = root / "tenants" / str(tenant) / "members.yaml" if root else None
     try:
-        spec = (read(file.read_bytes()).value or {})["spec"] if file else {}
+        path = f"tenants/{tenant}/members.yaml"
+        data = FolderSource(root).read(path) if root and is_regular(root, path) else b"spec: {}"
+        spec = (read(data).value or {})["spec"]
         entries = spec.get("groups" if context.params.get("is_group") else "users", [])
         return _filter_by_prefix(sorted(entry["name"] for entry in entries), incomplete)
     except (OSError, KeyError, TypeError, AttributeError):

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
+from allotment.adapters.checkout_paths import find_work_trees, refuse_submodule
 from allotment.adapters.folder_source import FolderSource, TenantTokens, find_root
 from allotment.problems import OperationRefused, quote_value
 
@@ -181,7 +183,11 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def find_repository(repo: Path | None) -> Path:
     """Return the folder of the repository: `repo` if it is given, else the repository of the current folder."""
-    return repo.resolve() if repo is not None else find_root(Path.cwd())
+    if repo is None:
+        return find_root(Path.cwd())
+    if click.get_current_context().get_parameter_source("repo") is ParameterSource.ENVIRONMENT:
+        refuse_submodule(repo.resolve())  # a pull request may have replaced the folder since the variable was set
+    return repo.resolve()
 
 
 def find_sample_folder() -> Path:
@@ -212,7 +218,9 @@ def open_merged_source(root: Path, *, may_be_folder: bool = True) -> Source:
     clone = Clone(root)
     try:
         remotes = clone.repository.git.remotes
-    except OperationRefused:  # the folder is not in a Git repository
+    except OperationRefused:
+        if any(find_work_trees(root)):  # a repository that Git can't read is no proof that nothing is merged
+            raise
         remotes = []
     if not remotes and may_be_folder:
         return open_source(root, None)

@@ -203,7 +203,7 @@ def _fetch_tip(root: Path, source: CommitSource) -> str | None:
     try:
         return _fetch_branch(root, source).tip
     except OperationRefused:
-        return source.repository.objects.resolve_commit(f"refs/heads/{read_branch(source)}")
+        return source.repository.find_commit(f"refs/heads/{read_branch(source)}")
 
 
 def _find_settings(root: Path, source: CommitSource, branch: DeclaredBranch | None) -> CommitSource | None:

@@ -129,6 +129,7 @@ class ResourceWait:
                     return "TimedOut"
                 self._pause(min(POLL_SECONDS, remaining), seconds)
                 try:
+                    self._clone.refresh()
                     if (now := view.read_refs()) != refs:
                         view, refs = StatusView(self._clone, self._target.tenant), now
                         break

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
+from allotment.adapters.checkout_paths import find_work_trees
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.folder_source import FolderSource
 from allotment.adapters.git.commit_source import CommitSource
@@ -94,8 +95,10 @@ def find_fetched_branch(root: Path, repository: Repository) -> str:
     """
     head = f"refs/remotes/{ORIGIN}/HEAD"
     try:
-        is_known = repository.objects.resolve_commit(head) is not None
-    except OperationRefused:  # the folder is not in a Git repository
+        is_known = repository.find_commit(head) is not None
+    except OperationRefused:
+        if any(find_work_trees(root.resolve())):  # a repository that Git can't read is no proof that nothing is merged
+            raise
         is_known = False
     if not is_known:  # this clone was not made with `git clone`
         return read_branch(FolderSource(root))

@@ -17,7 +17,7 @@ from tests.support.killed import kill_when, killed_at
 
 from allotment.adapters import processes
 from allotment.adapters.git.commits import write_commit
-from allotment.adapters.git.remote import Remote, RemoteLocked, RemoteTimeout
+from allotment.adapters.git.remote import Remote, RemoteLocked, RemoteTimeout, tracking_ref
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Patience
 from allotment.problems import OperationRefused
@@ -53,6 +53,34 @@ def test_refs_move_together(remote: Remote, repository: Repository, bare: Path) 
     assert remote.push({BRANCH: branch_commit, SOURCE: two})
     assert remote.fetch(BRANCH, SOURCE) == refs(bare) == {BRANCH: branch_commit, SOURCE: two}
     assert git(repository.folder, "for-each-ref") == ""
+
+
+def test_a_snapshot_is_read_until_the_next_snapshot_or_push(remote: Remote, repository: Repository, bare: Path) -> None:
+    first_commit = commit(repository, None, a="1")
+    remote.push({BRANCH: first_commit})
+    remote.take_snapshot()
+    second_commit = commit(repository, first_commit, a="2")
+    git(repository.folder, "push", "-q", str(bare), f"{second_commit}:{BRANCH}", f"{second_commit}:{SOURCE}")
+    assert remote.look(BRANCH, SOURCE) == remote.fetch(BRANCH, SOURCE) == {BRANCH: first_commit}
+    assert remote.list_below("refs/heads/") == [BRANCH]
+    assert remote.without_refs().look(BRANCH) == {BRANCH: second_commit}
+    remote.take_snapshot()
+    assert remote.look(SOURCE) == {SOURCE: second_commit}
+    third_commit = commit(repository, second_commit, a="3")
+    assert remote.push({BRANCH: third_commit})
+    assert remote.look(BRANCH) == {BRANCH: third_commit}
+
+
+def test_fetch_with_keep_leaves_a_ref_for_each_of_two_names_of_a_commit(
+    bare: Path, repository: Repository, tmp_path: Path
+) -> None:
+    other_repository = new_repository(tmp_path / "there")
+    first_commit = commit(other_repository, None, a="1")
+    Remote(other_repository, str(bare)).push({BRANCH: first_commit, SOURCE: first_commit})
+    Remote(repository, str(bare), keep=True).fetch(BRANCH, SOURCE)
+    assert repository.find_refs(tracking_ref(BRANCH), tracking_ref(SOURCE)) == dict.fromkeys(
+        (tracking_ref(BRANCH), tracking_ref(SOURCE)), first_commit
+    )
 
 
 def test_fetch_stores_objects_without_a_ref(remote: Remote, bare: Path, repository: Repository, tmp_path: Path) -> None:

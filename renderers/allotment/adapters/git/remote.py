@@ -171,6 +171,7 @@ class Remote:
         self._environment = login.environment(url) if login else None
         self._transfer_patience, self._look_patience = transfer, look
         self._keeps_refs = keep
+        self._snapshot: dict[str, str] | None = None
         self.url = url
 
     def __str__(self) -> str:
@@ -192,10 +193,18 @@ class Remote:
         return f"{self._name} ({without_userinfo(url)})" if url else str(self)
 
     def without_refs(self) -> Remote:
-        """Return the same remote; its fetches leave no ref in the repository, such as those of pull requests."""
+        """Return the same remote without the snapshot; its fetches leave no ref in the repository, such as those of pull requests."""
         remote = copy.copy(self)
-        remote._keeps_refs = False
+        remote._keeps_refs, remote._snapshot = False, None
         return remote
+
+    def take_snapshot(self) -> None:
+        """List the refs of the remote now, in one request. Later reads get these targets, until the next snapshot or push.
+
+        Raises OperationRefused if the remote doesn't answer.
+        """
+        self._snapshot = None
+        self._snapshot = self._list_refs()
 
     def fetch(self, *refs: str, ours: bool = False, unfetched: tuple[str, ...] = ()) -> dict[str, str]:
         """Fetch the targets of refs, and return these targets by the full names of the refs.
@@ -210,13 +219,13 @@ class Remote:
         Raises UnsoundObjects, and OperationRefused, with Git's message, if the remote doesn't answer.
         """
         commits = self.look(*refs, *unfetched)
-        names = {commits[name]: name for name in refs if name in commits}
-        new = [commit for commit in names if not self.repository.has_object(commit)]
-        if new and self._keeps_refs:
-            new = [f"+{commit}:{tracking_ref(names[commit])}" for commit in new]
+        new = [name for name in refs if name in commits and not self.repository.has_object(commits[name])]
+        wanted = list(dict.fromkeys(commits[name] for name in new))
+        if self._keeps_refs:
+            wanted = [f"+{commits[name]}:{tracking_ref(name)}" for name in new]
         try:
-            if new:
-                self._fetch_commits(new, ours)
+            if wanted:
+                self._fetch_commits(wanted, ours)
         except GitFailed as error:
             raise self._access_error(self._shorten(str(error))) from None
         return commits
@@ -230,7 +239,9 @@ class Remote:
         return [name for name in self._list_refs(f"{prefix}*") if name.startswith(prefix)]
 
     def _list_refs(self, *patterns: str) -> dict[str, str]:
-        """Return the targets of the refs that match patterns of `git ls-remote`."""
+        """Return the targets of the refs that match patterns of `git ls-remote`, or all refs of the snapshot."""
+        if self._snapshot is not None:
+            return self._snapshot
         try:
             output = self._run("ls-remote", "--end-of-options", self.url, *patterns, patience=self._look_patience)
         except GitFailed as error:
@@ -313,6 +324,7 @@ class Remote:
         RemoteLocked, PushForbidden, OperationRefused if the remote rejects the push for another reason, and RemoteUnavailable if it
         doesn't answer, each with Git's message.
         """
+        self._snapshot = None
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
         leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]
         options = ("--atomic", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")

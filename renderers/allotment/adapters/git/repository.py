@@ -20,6 +20,7 @@ from allotment.adapters.git.trees import MAX_COMMIT_BYTES, MAX_DEPTH, REGULAR, T
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
 NO_COMMIT_TEXT = "nothing is committed here yet: run `git add --all` and `git commit` first"
+_REVISION_SIGNS = ("~", "^", ":", "@{")  # a name of a ref has none of them
 MOST_FILES = 1_000_000  # files of a listing
 MAX_LISTINGS = 4  # cached listings: enough for two branches, each before and after a commit
 _SSH_PROGRAM = "gpg.ssh.program=ssh-keygen"
@@ -96,10 +97,26 @@ class Repository:
         """Return the id of the commit that a name resolves to. If there is none, raises OperationRefused(otherwise)."""
         if "\n" in name or "\0" in name or not _is_utf8(name):
             raise OperationRefused(otherwise)
-        commit = self.objects.resolve_commit(name)
+        commit = self.find_commit(name)
         if commit is None:
             raise OperationRefused(otherwise)
         return commit
+
+    def find_commit(self, name: str) -> str | None:
+        """Return the id of the commit that a name resolves to; None if there is none. A full name of a ref is only that ref."""
+        is_ref = name.startswith("refs/") and not any(sign in name for sign in _REVISION_SIGNS)
+        return self.find_refs(name).get(name) if is_ref else self.objects.resolve_commit(name)
+
+    def find_refs(self, *names: str) -> dict[str, str]:
+        """Return the commits at which refs point, by the full names of the refs.
+
+        If `refs/X` is missing, Git also takes a tag that is named `refs/X`, which a stranger may have pushed. This function
+        doesn't.
+        """
+        output = self.git.run_text("for_each_ref", "--format=%(objectname) %(refname)", *names)
+        targets = {name: target for target, _, name in (line.partition(" ") for line in output.splitlines())}
+        commits = {name: self.objects.resolve_commit(targets[name]) for name in names if name in targets}
+        return {name: commit for name, commit in commits.items() if commit}
 
     def resolve_named_commit(self, name: str) -> str:
         """Return the id of the commit that a user's name resolves to. Raises OperationRefused, with a remedy, if there
@@ -115,7 +132,7 @@ class Repository:
         Raises OperationRefused if Git can't write the ref.
         """
         ended = self.git.run("update_ref", name, commit, "0" * 40, settings=QUIET_SETTINGS)
-        if ended.exit_code and self.objects.resolve_commit(name) is None:
+        if ended.exit_code and self.find_commit(name) is None:
             raise OperationRefused(f"Git can't create {name}: {escape_unprintable(ended.stderr.strip(), 400)}")
         return ended.exit_code == 0
 

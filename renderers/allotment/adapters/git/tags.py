@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allotment.adapters.git.commands import QUIET_SETTINGS, GitFailed
+from allotment.adapters.git.commands import QUIET_SETTINGS
 from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused
 
@@ -22,10 +22,12 @@ def write_signed_tag(repository: Repository, name: str, commit: str, message: st
         raise OperationRefused(
             f"Git couldn't sign the tag {name}: name a key with --signing-key, or set user.signingKey with git config: {reason}"
         )
-    try:
-        return repository.git.run_text("rev_parse", f"refs/tags/{name}")
-    except GitFailed:
-        raise OperationRefused(f"another command deleted the tag {name} in this clone: run the command again") from None
+    ref = f"refs/tags/{name}"
+    lines = repository.git.run_text("for_each_ref", "--format=%(objectname) %(refname)", ref).splitlines()
+    target = next((target for target, _, found in (line.partition(" ") for line in lines) if found == ref), None)
+    if target is None:
+        raise OperationRefused(f"another command deleted the tag {name} in this clone: run the command again")
+    return target
 
 
 def delete_tag(repository: Repository, name: str) -> None:

@@ -66,7 +66,8 @@ def read_cached_items(here: Repository, base: CommitSource) -> CachedItems | Non
             tracking_ref(published_ref(cluster)),
             *((ref.replace("refs/heads/", "refs/remotes/origin/", 1),) if is_at_origin else ()),
         )
-        tips = [here.objects.resolve_commit(name) for name in names]
+        refs = here.find_refs(*names, approval := tracking_ref(approved_ref(cluster)))
+        tips = [refs.get(name) for name in names]
         commit = last_publish(here, tips, cluster, key)
         if commit is None:
             return None
@@ -76,7 +77,7 @@ def read_cached_items(here: Repository, base: CommitSource) -> CachedItems | Non
             cluster,
             commit,
             commit,
-            here.objects.resolve_commit(tracking_ref(approved_ref(cluster))),
+            refs.get(approval),
             current_path,
         )
         published |= brake_items(f"{cluster}/{path}" for path in branch.files)

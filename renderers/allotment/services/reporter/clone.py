@@ -67,6 +67,11 @@ class Clone:
     def _keeps_refs(self, url: str) -> bool:
         return url != self._status
 
+    def refresh(self) -> None:
+        """Take a new snapshot of each remote that was read. Raises OperationRefused if a remote doesn't answer."""
+        for remote in self._remotes.values():
+            remote.take_snapshot()
+
     def has_remote(self, url: str) -> bool:
         """Return False if `url` is `origin` and the clone has no remote with this name, else True."""
         return url != ORIGIN or self.has_origin
@@ -86,12 +91,14 @@ class Clone:
     def fetch_declared_commit(self) -> DeclaredCommit:
         """Return the newest commit of the branch of declarations at origin, which origin's default branch declares.
 
+        Later reads of origin's refs through this clone are of the same time, and need no request.
         Returns HEAD if the clone has no origin, or if origin lacks the branch. Raises OperationRefused if origin
         doesn't answer.
         """
         here = CommitSource(self.root, "HEAD", self.repository)
         if not self.has_origin:
             return DeclaredCommit(here)
+        self.remote(ORIGIN).take_snapshot()
         branch = fetch_declared_branch(self.root, self.remote(ORIGIN), likely=read_branch(here))
         if branch.tip is None:
             return DeclaredCommit(here, missing_branch=branch.name)
@@ -162,6 +169,7 @@ class SourceClone(Clone):
     def fetch_declared_commit(self) -> DeclaredCommit:
         """Return the newest commit of the branch. Raises OperationRefused if the source doesn't answer or lacks the branch."""
         name = f"refs/heads/{self._branch}"
+        self.remote(ORIGIN).take_snapshot()
         tip = self.remote(ORIGIN).fetch(name).get(name)
         if tip is None:
             raise OperationRefused(f"the source has no branch {self._branch}")

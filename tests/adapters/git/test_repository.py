@@ -1,0 +1,70 @@
+"""A full name of a ref is only that ref, whatever tags and branches a stranger has pushed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.adapters.git.conftest import SAID, git
+
+from allotment.adapters.git.commits import write_commit
+from allotment.adapters.git.remote import tracking_ref
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.tags import write_signed_tag
+from allotment.branches.status_branches import read_fetched_status_branches
+from allotment.manifests.names import status_branch
+from allotment.problems import OperationRefused
+
+REF = "refs/heads/main"
+
+
+@pytest.mark.parametrize("folder", ["refs/tags", "refs/heads", "refs/remotes", "refs"])
+def test_a_ref_below_another_folder_is_not_the_named_ref(folder: str, repository: Repository) -> None:
+    stranger, own = (write_commit(repository, [], {"a.yaml": text}, SAID) for text in (b"1", b"2"))
+    name = tracking_ref(REF)
+    git(repository.folder, "update-ref", f"{folder}/{name}", stranger)
+    assert git(repository.folder, "rev-parse", name) == stranger, "Git itself takes it"
+    assert (repository.find_commit(name), repository.find_refs(name)) == (None, {})
+    with pytest.raises(OperationRefused, match="names no commit here"):
+        repository.resolve_named_commit(name)
+    git(repository.folder, "update-ref", name, own)
+    assert repository.find_refs(name, "refs/heads/none") == {name: own}
+    assert repository.find_commit(f"{name}~0") == own, "a revision that begins with a ref"
+
+
+def test_find_refs_returns_the_commit_of_a_tag(repository: Repository) -> None:
+    commit = write_commit(repository, [], {"a.yaml": b"1"}, SAID)
+    git(
+        repository.folder, "-c", "user.name=a", "-c", "user.email=a@b", "tag", "--annotate", "--message=a", "v1", commit
+    )
+    git(
+        repository.folder, "update-ref", "refs/allotment/blob", git(repository.folder, "hash-object", "-w", "/dev/null")
+    )
+    assert repository.find_refs("refs/tags/v1", "refs/allotment/blob") == {"refs/tags/v1": commit}
+
+
+def test_a_tag_is_no_status_of_a_cluster(repository: Repository) -> None:
+    stranger = write_commit(repository, [], {"cluster.yaml": b"1"}, SAID)
+    git(repository.folder, "update-ref", f"refs/tags/{tracking_ref(status_branch('eu-1'))}", stranger)
+    assert read_fetched_status_branches(repository, {"eu-1": None}, is_at_origin=True) == {"eu-1": []}
+
+
+def test_a_signed_tag_that_is_gone_is_no_other_tag(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
+    repository.sign_with(tmp_path / "key")
+    commit = write_commit(repository, [], {"a.yaml": b"1"}, SAID)
+    git(repository.folder, "update-ref", "refs/tags/refs/tags/bill/2026-01", commit)
+    run = repository.git.run
+
+    def run_and_delete(command: str, *words: str, **options: object) -> object:
+        ended = run(command, *words, **options)  # type: ignore[arg-type]
+        if command == "tag":
+            git(repository.folder, "update-ref", "-d", "refs/tags/bill/2026-01")
+        return ended
+
+    monkeypatch.setattr(repository.git, "run", run_and_delete)
+    with pytest.raises(OperationRefused, match="another command deleted the tag"):
+        write_signed_tag(repository, "bill/2026-01", commit, "a")
