@@ -141,7 +141,7 @@ def start(folder: Path, address: str = LOOPBACK) -> Gitea:
     environment = {"GITEA_WORK_DIR": str(folder), "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
     environment |= {
         "GOGC": "off",
-        "GOMEMLIMIT": "1GiB",
+        "GOMEMLIMIT": "600MiB",
     }  # each push starts some more of it, which end before there is any garbage
     command: list[str | Path] = [binary, "--config", configuration]
 

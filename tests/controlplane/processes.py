@@ -18,7 +18,8 @@ from tests.support.waiting import Final, NotInTime, eventually
 MARK = "ALLOT_CONTROLPLANE_OF"  # its value is the folder that the process belongs to; children inherit it
 LOOPBACK = "127.0.0.1"
 SHOWN = 20  # lines of a log
-GO = {"GOGC": "300"}  # Go's programs collect garbage a third as often: a test bed has memory to spare, and no cores
+# Go programs collect garbage a third as often, up to a limit of memory: a test bed has more memory than cores.
+GO = {"GOGC": "300", "GOMEMLIMIT": "1200MiB"}
 _children: list[subprocess.Popen[bytes]] = []  # of this process; whom it forgets it would be warned about
 
 

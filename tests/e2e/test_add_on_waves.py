@@ -160,7 +160,7 @@ def test_a_later_wave_waits_and_a_newer_commit_mends_the_earlier(bed: Bed, clust
     assert state(cluster, "allotment--add-on-greetings--eu-1") == ("Synced", "Healthy")
 
 
-def test_it_brings_no_kind_that_its_file_does_not_name(bed: Bed, cluster: Cluster) -> None:
+def test_an_add_on_brings_only_the_kinds_in_its_file(bed: Bed, cluster: Cluster) -> None:
     bed.declare("greedy", "greedy", 0)
     begin(bed, cluster)
 

@@ -24,7 +24,7 @@ def built(folder: Path) -> list[Object]:
 
 
 @pytest.mark.parametrize("folder", sorted(ADD_ONS.iterdir()), ids=lambda folder: folder.name)
-def test_it_is_accepted(folder: Path, cluster: Cluster, namespace: str) -> None:
+def test_the_api_server_accepts_each_add_on(folder: Path, cluster: Cluster, namespace: str) -> None:
     client: Client = cluster.client
     restricted = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
     client.patch("v1", "Namespace", namespace, restricted)

@@ -161,7 +161,7 @@ def test_envoy_gateway_deploys_proxies_beside_their_gateway(charts: dict[str, Pa
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_it_brings_only_what_its_file_names_and_makes_nobody_administrator(
+def test_a_chart_brings_only_declared_kinds_and_makes_nobody_administrator(
     name: str, charts: dict[str, Path], cluster: Cluster
 ) -> None:
     spec, client = declared(name), cluster.client

@@ -124,7 +124,7 @@ def test_whose_it_is_not_needs_an_approval_of_the_newest_commit(desk: Desk) -> N
     assert desk.bob.status(number)[0] == "success"
 
 
-def test_who_pushes_to_somebodys_fork_counts(desk: Desk) -> None:
+def test_a_push_to_the_fork_of_another_person_counts(desk: Desk) -> None:
     theme(desk.ada, "light")
     number = desk.ada.open("shared")
     desk.comment("--number", number)

@@ -114,7 +114,7 @@ def test_node_pools_are_in_their_cluster_and_buy_nodes_for_the_stock(cloud: Clou
     assert nodes
 
 
-def test_what_is_removed_in_the_merge_that_adds_the_like_elsewhere_goes(cloud: Cloud) -> None:
+def test_a_resource_removed_in_the_merge_that_adds_a_similar_one_is_deleted(cloud: Cloud) -> None:
     client = cloud.clusters["eu-1"].client
     path = f"tenants/{ADA}/instances/byebye.yaml"
     cloud.declare(path, INSTANCE.format(name="byebye", labels=""))
@@ -374,7 +374,7 @@ def test_an_application_that_is_deleted_with_its_cascade_takes_nothing_along(clo
     assert list_tenant_uids() == before
 
 
-def test_what_is_removed_and_runs_on_is_said(cloud: Cloud) -> None:
+def test_the_status_names_a_removed_resource_that_still_runs(cloud: Cloud) -> None:
     """With Argo CD's controller stopped nothing is pruned: nobody but the reporter can tell."""
     path = f"tenants/{ADA}/instances/stays.yaml"
     cloud.declare(path, INSTANCE.format(name="stays", labels=""))

@@ -192,7 +192,7 @@ def test_a_shared_copy_is_killed_again_and_again_and_ends_whole(
     assert files(target) == files(tree_to_copy)
 
 
-def test_what_a_shared_copy_brings_of_a_strange_tree(programs: Path, tmp_path: Path) -> None:
+def test_a_shared_copy_of_a_strange_tree_brings_only_safe_files(programs: Path, tmp_path: Path) -> None:
     source, target, port = tmp_path / "source", tmp_path / "target", next(free_ports())
     for folder in (source, target):
         folder.mkdir()

@@ -111,7 +111,7 @@ def listed(accessor: Accessor, path: str) -> set[str]:
     return {entry["name"] for entry in json.loads(page)["paths"]}
 
 
-def test_it_shows_files_of_the_volume_but_not_what_is_ours(accessor: Accessor) -> None:
+def test_the_file_server_shows_files_of_the_volume_but_not_internal_ones(accessor: Accessor) -> None:
     volumes.tree(accessor.volume)
     (accessor.volume / ".allotment").mkdir()
     (accessor.volume / ".allotment" / "complete").write_text("{}")
@@ -205,7 +205,7 @@ def test_all_that_it_sees_is_read_only(accessor: Accessor, folder: str) -> None:
     assert refused.value.errno == errno.EROFS
 
 
-def test_it_has_no_token_and_no_right_of_root(accessor: Accessor) -> None:
+def test_the_file_server_has_no_token_and_no_right_of_root(accessor: Accessor) -> None:
     inside = Path(f"/proc/{accessor.process.pid}")
     places = [line.split()[4] for line in (inside / "mountinfo").read_text(encoding="utf-8").splitlines()]
     assert "/data" in places
@@ -220,7 +220,7 @@ def test_it_has_no_token_and_no_right_of_root(accessor: Accessor) -> None:
     assert outside >= 65536
 
 
-def test_it_ends_at_once_so_that_the_next_one_can_begin(accessor: Accessor) -> None:
+def test_the_file_server_ends_at_once_so_that_the_next_can_begin(accessor: Accessor) -> None:
     """dufs is deaf to SIGTERM, and a kubelet gives a pod half a minute unless it is told otherwise."""
     accessor.client.delete("v1", "Pod", accessor.pod["metadata"]["name"], KITE)
     eventually(lambda: not accessor.process.is_running(), "the accessor to end", 15)

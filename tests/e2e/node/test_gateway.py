@@ -185,7 +185,7 @@ def _jar(doors: Doors, person: str, at: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("person", "at"), MATRIX, ids=lambda value: value.partition(".")[0] or "nobody")
-def test_who_gets_where(person: str, at: str, doors: Doors) -> None:
+def test_each_person_reaches_only_permitted_hosts(person: str, at: str, doors: Doors) -> None:
     assert sum(map(len, MATRIX.values())) >= 60
     own, foreign = {"Origin": f"https://{at}"}, {"Origin": f"https://{host('evil', 'ml-orbit')}"}
     requests: list[dict[str, Any]] = [

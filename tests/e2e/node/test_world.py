@@ -111,7 +111,7 @@ def test_an_instance_of_the_sample_runs_as_it_is_rendered(webui: dict[str, Any])
         assert answer.read() == b"served by 0\n"
 
 
-def test_it_has_its_unit_its_memory_and_no_token(real_node: Node, webui: dict[str, Any]) -> None:
+def test_a_pod_has_its_unit_its_memory_and_no_token(real_node: Node, webui: dict[str, Any]) -> None:
     environment = dict(line.split("=", 1) for line in pods.run_command(real_node.cluster, webui, "env").splitlines())
     assert environment["HF_HOME"] == "/scratch/hf"
     assert int(environment["NVIDIA_VISIBLE_DEVICES"]) in range(node.UNITS["nvidia.com/gpu.shared"])

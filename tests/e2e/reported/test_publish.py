@@ -104,7 +104,7 @@ def test_a_hand_edit_is_healed(cloud: Cloud) -> None:
     eventually(lambda: deployment(cloud, "solo-ada", "webui")["spec"]["replicas"] == 1, "the replicas as declared", 60)
 
 
-def test_what_is_smuggled_into_a_branch_is_refused_by_its_project_and_replaced(cloud: Cloud) -> None:
+def test_an_object_smuggled_into_a_branch_is_refused_by_its_project_and_replaced(cloud: Cloud) -> None:
     evil = """\
 apiVersion: v1
 kind: ConfigMap

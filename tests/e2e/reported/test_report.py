@@ -111,7 +111,7 @@ def test_a_storage_is_prepared_and_who_waits_for_it_starts_by_itself(cloud: Clou
         ("image-missing", "ImagePullFailed", "image not found: "),
     ],
 )
-def test_what_fails_says_why(cloud: Cloud, simulate: str, reason: str, words: str) -> None:
+def test_the_status_has_the_reason_of_a_failure(cloud: Cloud, simulate: str, reason: str, words: str) -> None:
     path = f"tenants/{TENANT}/instances/fails.yaml"
     cloud.declare(path, INSTANCE.format(name="fails", labels=f"  labels:\n    simulate: {simulate}\n"))
     cloud.merged()

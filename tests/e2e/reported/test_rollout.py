@@ -84,7 +84,7 @@ def test_a_pull_request_is_planned_merged_and_followed_to_its_url(cloud: Cloud, 
     assert len(ada.comments(number)) == 2, "one plan, one rollout"
 
 
-def test_what_fails_is_told_with_the_reason_and_the_way_out_and_then_that_it_runs(
+def test_a_failure_is_told_with_reason_and_remedy_and_then_that_the_instance_runs(
     cloud: Cloud, ada: Person, admin: Person
 ) -> None:
     ada.sync()

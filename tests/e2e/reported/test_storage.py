@@ -186,7 +186,7 @@ def test_a_storage_grows(cloud: Cloud) -> None:
     assert instance(cloud, "artist").state == "Running"
 
 
-def test_what_is_shared_is_open_for_copies_alone_once_it_is_prepared(cloud: Cloud) -> None:
+def test_a_prepared_shared_storage_is_open_for_copies_only(cloud: Cloud) -> None:
     client = cloud.clusters["eu-1"].client
     ready(cloud, "base-models", "northlight")
 

@@ -34,7 +34,7 @@ def test_people_see_their_own_tenants_applications_and_no_others(who: str, peopl
     assert person.ask(f"applications/{OTHERS}/logs?namespace=t-film-house&container=main") == 403
 
 
-def test_who_belongs_to_no_tenant_sees_nothing(people: dict[str, Person]) -> None:
+def test_a_person_without_a_tenant_sees_nothing(people: dict[str, Person]) -> None:
     assert people[STRANGER].sees() == []
     assert people[STRANGER].ask(f"applications/{OWN}") == 403
 

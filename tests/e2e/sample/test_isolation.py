@@ -124,7 +124,7 @@ def test_a_service_account_reads_nothing_of_another_tenant_nor_of_its_own(sample
     assert "cannot patch resource" in (refusal(intruder.apply, pod(), dry_run=True) or "")
 
 
-def test_what_is_protected_is_not_deleted_even_by_an_administrator(sample_cluster: Cluster) -> None:
+def test_a_protected_object_is_not_deleted_even_by_an_administrator(sample_cluster: Cluster) -> None:
     client = sample_cluster.client
     for version, kind, name, namespace in (
         ("v1", "Namespace", A, None),

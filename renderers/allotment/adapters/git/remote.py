@@ -220,12 +220,12 @@ class Remote:
         """
         commits = self.look(*refs, *unfetched)
         new = [name for name in refs if name in commits and not self.repository.has_object(commits[name])]
-        wanted = list(dict.fromkeys(commits[name] for name in new))
+        refspecs = list(dict.fromkeys(commits[name] for name in new))
         if self._keeps_refs:
-            wanted = [f"+{commits[name]}:{tracking_ref(name)}" for name in new]
+            refspecs = [f"+{commits[name]}:{tracking_ref(name)}" for name in new]
         try:
-            if wanted:
-                self._fetch_commits(wanted, ours)
+            if refspecs:
+                self._fetch_commits(refspecs, ours)
         except GitFailed as error:
             raise self._access_error(self._shorten(str(error))) from None
         return commits

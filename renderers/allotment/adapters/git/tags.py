@@ -24,7 +24,7 @@ def write_signed_tag(repository: Repository, name: str, commit: str, message: st
         )
     ref = f"refs/tags/{name}"
     lines = repository.git.run_text("for_each_ref", "--format=%(objectname) %(refname)", ref).splitlines()
-    target = next((target for target, _, found in (line.partition(" ") for line in lines) if found == ref), None)
+    target = next((line.removesuffix(f" {ref}") for line in lines if line.endswith(f" {ref}")), None)
     if target is None:
         raise OperationRefused(f"another command deleted the tag {name} in this clone: run the command again")
     return target

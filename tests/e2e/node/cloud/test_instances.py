@@ -65,7 +65,7 @@ def test_an_app_answers_http_where_it_is_declared(app: str, pods: dict[str, Obje
     assert pods[app]["spec"]["nodeName"] == node.NAME
 
 
-def test_it_gets_its_unit_and_the_environment_that_is_declared(real_cloud: Cloud, pods: dict[str, Object]) -> None:
+def test_an_instance_has_its_unit_and_the_declared_environment(real_cloud: Cloud, pods: dict[str, Object]) -> None:
     environments = {
         app: dict(line.split("=", 1) for line in in_pod(real_cloud, pod, "env").splitlines())
         for app, pod in pods.items()
@@ -99,7 +99,7 @@ def test_its_mounts_are_those_declared_and_what_is_read_only_stays_so(
     }
 
 
-def test_it_has_its_shared_memory_and_disk_and_no_token(real_cloud: Cloud, pods: dict[str, Object]) -> None:
+def test_an_instance_has_its_shared_memory_and_disk_and_no_token(real_cloud: Cloud, pods: dict[str, Object]) -> None:
     for app, mebibytes in (("jupyter", 2048), ("lora-trainer", 8192)):
         shm = in_pod(real_cloud, pods[app], "df", "-m", "/dev/shm").splitlines()[-1].split()
         assert int(shm[1]) == mebibytes

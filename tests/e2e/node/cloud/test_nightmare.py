@@ -133,7 +133,7 @@ def restarts(pod: Object) -> int:
     return int(pod["status"]["containerStatuses"][0]["restartCount"])
 
 
-def test_it_goes_from_a_pull_request_to_an_instance_that_serves_its_model(tenant: Tenant, begun: Begun) -> None:
+def test_a_pull_request_leads_to_an_instance_that_serves_its_model(tenant: Tenant, begun: Begun) -> None:
     assert begun.seen.model[2] == tenant.served()
     assert len(begun.seen.pods) == 1
     assert begun.seen.request_count >= 1

@@ -215,7 +215,7 @@ def test_each_kind_of_source_fills_its_volume(prepared: Bench) -> None:
     }
 
 
-def test_who_was_killed_goes_on_from_what_is_there(prepared: Bench) -> None:
+def test_a_killed_preparation_continues_from_the_files_on_the_volume(prepared: Bench) -> None:
     """Each went three times: killed, the node gone, done. What had come by then isn't fetched again."""
     assert (prepared.folder("of-image") / "begun").read_text(encoding="ascii") == "began\n" * 3
     byte_ranges = [
@@ -233,7 +233,7 @@ def test_who_was_killed_goes_on_from_what_is_there(prepared: Bench) -> None:
         )
 
 
-def test_what_is_complete_is_never_prepared_again(prepared: Bench) -> None:
+def test_a_complete_storage_is_never_prepared_again(prepared: Bench) -> None:
     """A Job that somebody deletes comes back, and finds its volume complete."""
 
     roots = {name: prepared.folder(name) for name in KINDS}

@@ -174,7 +174,9 @@ def one_that_runs(real_node: Node, name: str) -> Object:
         ("no-secret", "ConfigFailed", "the container can't be created: it has no Secret box"),
     ],
 )
-def test_what_never_starts_says_why_and_goes_on_saying_so(cloud: Cloud, name: str, reason: str, words: str) -> None:
+def test_the_status_keeps_the_reason_of_an_instance_that_never_starts(
+    cloud: Cloud, name: str, reason: str, words: str
+) -> None:
     instance_status = wait_for_reason(cloud, name, reason)
     assert (instance_status.state, instance_status.message, instance_status.ready_replicas) == ("Failed", words, 0)
     assert ("Failed", reason) == reasons(cloud, name)[-1]
@@ -193,7 +195,7 @@ def restarted(cloud: Cloud, name: str, *reasons: str) -> Instance:
     return eventually(find_restarted, f"{name} to be restarted", 60, pause=0.5)
 
 
-def test_what_ends_at_once_is_a_crash_loop_and_not_running_between(cloud: Cloud) -> None:
+def test_an_instance_that_ends_at_once_is_a_crash_loop_and_not_running_between(cloud: Cloud) -> None:
     instance_status = restarted(cloud, "crashes", "CrashLoop")
     assert (instance_status.state, instance_status.ready_replicas) == ("Failed", 0)
     assert instance_status.message == f"the container ended with exit code 4 ({instance_status.restarts} restarts)"
@@ -202,7 +204,7 @@ def test_what_ends_at_once_is_a_crash_loop_and_not_running_between(cloud: Cloud)
     assert {reason for _, reason in seen[failed[0] :]} <= {"ContainerEnded", "CrashLoop"}
 
 
-def test_what_uses_up_its_memory_says_so(cloud: Cloud) -> None:
+def test_the_status_names_an_instance_that_exhausts_its_memory(cloud: Cloud) -> None:
     instance_status = restarted(cloud, "greedy", "OutOfMemory")
     assert instance_status.state == "Failed"
     assert (
@@ -233,7 +235,7 @@ def test_a_pod_that_fills_the_disk_of_its_node_is_evicted_and_no_other(cloud: Cl
         assert one_that_runs(real_node, name)["metadata"]["uid"] == uid
 
 
-def test_what_ran_for_a_while_and_ended_runs_again(cloud: Cloud) -> None:
+def test_an_instance_that_ended_after_a_while_runs_again(cloud: Cloud) -> None:
     instance_status = wait_for_reason(cloud, "ends", "ContainerEnded", "CrashLoop")
     restarts = f"{instance_status.restarts} restart{'' if instance_status.restarts == 1 else 's'}"
     assert (instance_status.state, instance_status.message) == (
@@ -243,7 +245,7 @@ def test_what_ran_for_a_while_and_ended_runs_again(cloud: Cloud) -> None:
     assert wait_for_reason(cloud, "ends", "ProbesAnswered").state == "Running"
 
 
-def test_what_never_answers_is_pending_and_then_says_what_became_of_it(cloud: Cloud) -> None:
+def test_an_instance_that_never_answers_its_probe_is_pending_with_a_reason(cloud: Cloud) -> None:
     instance_status = restarted(cloud, "silent", "ProbeFailed")
     assert instance_status.state == "Failed"
     assert instance_status.message == (
@@ -252,7 +254,7 @@ def test_what_never_answers_is_pending_and_then_says_what_became_of_it(cloud: Cl
     assert reasons(cloud, "silent")[-2:] == [("Ready", "ProbePending"), ("Failed", "ProbeFailed")]
 
 
-def test_what_answers_no_more_is_ready_and_says_so(cloud: Cloud) -> None:
+def test_an_instance_that_stops_answering_its_probe_is_ready_with_a_reason(cloud: Cloud) -> None:
     instance_status = wait_for_reason(cloud, "quiet", "ProbeFailed")
     words = "the container runs, but its probe fails"
     assert (instance_status.state, instance_status.message, instance_status.restarts) == ("Ready", words, 0)
@@ -311,7 +313,7 @@ def test_a_gpu_that_goes_bad_is_told_while_the_instance_runs_on(cloud: Cloud, re
     assert wait_for_reason(cloud, "well", "ProbesAnswered").message == ""
 
 
-def test_what_its_node_refuses_says_so_and_runs_once_it_is_taken(cloud: Cloud, real_node: Node) -> None:
+def test_the_status_names_a_pod_that_its_node_refuses_until_it_runs(cloud: Cloud, real_node: Node) -> None:
     refused = real_node.world.folder / "refused"
     refused.write_text(f"{UNIT}\n", encoding="ascii")
     try:
@@ -326,7 +328,7 @@ def test_what_its_node_refuses_says_so_and_runs_once_it_is_taken(cloud: Cloud, r
     assert [reason for _, reason in reasons(cloud, "refused")].count("AdmissionFailed") == 1, "it changed with each pod"
 
 
-def test_what_ran_on_a_node_that_is_lost_says_so_and_comes_back_with_it(cloud: Cloud, real_node: Node) -> None:
+def test_an_instance_on_a_lost_node_has_a_reason_and_comes_back_with_the_node(cloud: Cloud, real_node: Node) -> None:
     stopped_at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     node.stop(real_node.cluster)
     try:
@@ -378,7 +380,7 @@ def thrown_out(cloud: Cloud, name: str) -> Instance:
     return instance_status
 
 
-def test_what_its_node_throws_out_says_why_and_comes_back(cloud: Cloud, real_node: Node) -> None:
+def test_an_evicted_instance_has_a_reason_and_comes_back(cloud: Cloud, real_node: Node) -> None:
     wait_for_reason(cloud, "well", "ProbesAnswered", seconds=180)  # in a new cloud, where the test runs once more
     before = one_that_runs(real_node, "well")["metadata"]["uid"]
     with lacking_disk(real_node):
