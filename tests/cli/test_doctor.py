@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from itertools import chain
@@ -413,8 +414,9 @@ def lines_of(result: Result, topic: str = "edits") -> list[str]:
 
 
 @pytest.fixture
-def exact(published: Place, answers: Answers) -> Answers:
-    """Return a cluster that has exactly what is published."""
+def exact(published: Place, answers: Answers, monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """Return a cluster that has exactly what is published, for so long that Argo CD must have applied it."""
+    monkeypatch.setattr(edit_detection, "UNSYNCED_SECONDS", 0)
     tip = git(published.remote, "rev-parse", "refs/heads/rendered/eu-1")
     resources = {
         kind: path.resource
@@ -458,7 +460,7 @@ def test_live_objects_are_as_published(
 def test_edits_and_foreign_objects_are_named(
     published: Place, allot: Allot, connection_options: list[object], exact: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edit_detection, "UNSYNCED_SECONDS", 3600)  # however long this test takes
+    monkeypatch.setattr(edit_detection, "UNSYNCED_SECONDS", math.inf)
     deployment, policy = exact.whole["deployments"][0], exact.whole["networkpolicies"][0]
     name, space = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
     deployment["spec"]["template"]["spec"]["containers"].append(
@@ -498,9 +500,8 @@ def test_edits_and_foreign_objects_are_named(
 
 
 def test_an_edit_of_what_isolates_a_tenant_is_an_error(
-    published: Place, allot: Allot, connection_options: list[object], exact: Answers, monkeypatch: pytest.MonkeyPatch
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers
 ) -> None:
-    monkeypatch.setattr(edit_detection, "UNSYNCED_SECONDS", 0)
     for policy in exact.whole["networkpolicies"]:
         policy["spec"]["ingress"] = [{}]
     result = allot("doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json")
@@ -511,8 +512,9 @@ def test_an_edit_of_what_isolates_a_tenant_is_an_error(
 
 
 def test_nothing_is_compared_with_a_publish_that_argo_cd_has_not_applied(
-    published: Place, allot: Allot, connection_options: list[object], exact: Answers
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(edit_detection, "UNSYNCED_SECONDS", math.inf)
     for live_object in exact.whole["deployments"]:
         live_object["spec"]["replicas"] = 7
     for live_object in exact.bed.objects[cluster_snapshot.APPLICATIONS]:
@@ -565,8 +567,9 @@ def test_a_wrong_shape_is_an_error(
 
 
 def test_an_edit_of_the_platform_is_named_once_argo_cd_has_applied_the_publish(
-    published: Place, allot: Allot, connection_options: list[object], exact: Answers
+    published: Place, allot: Allot, connection_options: list[object], exact: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(edit_detection, "UNSYNCED_SECONDS", math.inf)
     policies = {each["metadata"]["name"]: each for each in exact.whole["validatingadmissionpolicies"]}
     policies["allotment-tenant-pods"]["spec"]["matchConditions"] = [{"name": "x", "expression": "false"}]
     words = "doctor", "--repo", published.root, "--cluster", "eu-1", *connection_options, "-o", "json"

@@ -251,6 +251,24 @@ def test_a_removal_is_found_in_the_message_of_its_commit(
         assert (repeated.code, "eu-1 has no Stock named 'spare'" in repeated.err) == (2, True)
 
 
+def test_a_commit_that_its_pull_request_reverts_took_no_id(published: Place, clone: Path, allot: Allot) -> None:
+    """Nobody reviewed it, and the change isn't in the branch."""
+    identity = ("-c", "user.name=Mallory", "-c", "user.email=m@evil.example")
+    git(clone, "checkout", "-q", "-b", "feature")
+    assert allot(*STOP, "--commit", "--repo", clone).code == 0
+    git(clone, *identity, "revert", "--no-edit", "HEAD")
+    (clone / "README.md").write_text("more\n")
+    git(clone, "add", "--all")
+    git(clone, *identity, "commit", "-q", "-m", "More")
+    git(clone, "checkout", "-q", "main")
+    git(clone, *identity, "merge", "-q", "--no-ff", "-m", "Merge", "feature")
+    git(clone, "push", "-q", "origin", "main")
+    result = push(allot, clone)
+    assert (result.code, json.loads(result.out)["files"]) == (0, [{"path": WEBUI, "action": "Changed"}]), result
+    (branch,) = branches(published)
+    assert "state: Stopped" in git(published.remote, "show", f"{branch}:{WEBUI}")
+
+
 def test_a_price_is_repeated_after_its_first_day(
     published: Place, clone: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch
 ) -> None:

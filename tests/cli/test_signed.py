@@ -254,6 +254,30 @@ def test_brake_stops_publish_despite_a_moved_approval_ref(place: Place, key: Pat
     assert place.merged("--signing-key", key).code == 0, "what was approved counts no more"
 
 
+def test_brake_counts_no_approval_of_a_commit_that_its_pull_request_reverts(place: Place, key: Path) -> None:
+    """Nobody reviewed such a commit, and the source ref can be moved to it."""
+    brake(place, 60, 4)
+    place.merged("--signing-key", key)
+    last = remove(place, GROUPS)
+    refused = place.merged("--signing-key", key)
+    assert refused.code == 4, refused
+    put_back(last)
+    assert place.merged("--signing-key", key).code == 0
+    git(place.root, "checkout", "-q", "-b", "feature")
+    brake(place, 60, 4, refused.checksum)
+    identity = ("-c", "user.name=Mallory", "-c", "user.email=m@evil.example")
+    git(place.root, *identity, "commit", "-q", "-am", "Approve")
+    approving = git(place.root, "rev-parse", "HEAD")
+    git(place.root, *identity, "revert", "--no-edit", "HEAD")
+    git(place.root, *identity, "commit", "-q", "--allow-empty", "-m", "More")
+    git(place.root, "checkout", "-q", "main")
+    git(place.root, *identity, "merge", "-q", "--no-ff", "-m", "Merge", "feature")
+    remove(place, GROUPS)
+    place.merge()
+    git(place.remote, "update-ref", SOURCE_REF, approving)
+    assert place.publish("--signing-key", key).code == 4
+
+
 def test_a_crowd_of_false_signatures_is_no_way_to_keep_us_busy(
     place: Place, key: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

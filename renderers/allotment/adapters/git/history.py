@@ -16,6 +16,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 MAX_TIME = 253_370_764_800  # the start of the year 9999, because a pushed commit can have any date
 # Attributes of the checkout select no program of the person.
 _LOG_OPTIONS = ("--no-show-signature", "--no-ext-diff", "--no-textconv")
+_FIRST_PARENT_OPTIONS = ("--first-parent", "--diff-merges=first-parent", "--no-renames")
 _MAX_PATHS = 1000  # paths of a search, because the length of a command line is limited
 
 
@@ -31,25 +32,31 @@ def find_files_with(repository: Repository, commit: str, pattern: str, folders: 
 
 
 def find_first_change(repository: Repository, commit: str, pattern: str, paths: Iterable[str]) -> str | None:
-    """Return the oldest ancestor that changed how often some files match `pattern`; None if there is none.
+    """Return the oldest commit on the line of first parents that changed how often some files match `pattern`, or None.
 
-    The search follows only commits that changed `paths`, and leaves out merge commits.
+    A merge counts with its changes against its first parent. A commit of a pull request may be reverted in the same pull
+    request, so nobody reviewed it.
     """
     names = sorted(paths)[:_MAX_PATHS]
     if not names:
         return None
-    options = ("--format=%H", "--no-renames", "--pickaxe-regex", f"-S{pattern}", "--topo-order")
+    options = (*_FIRST_PARENT_OPTIONS, "--format=%H", "--no-patch", "--pickaxe-regex", f"-S{pattern}", "--topo-order")
     commits = _list_words(repository, *options, f"--max-count={MAX_COMMITS}", commit, "--", *names)
     return commits[-1] if commits else None
 
 
 def list_commits_with_message(repository: Repository, commit: str, pattern: str) -> list[str]:
-    """Return the ancestors with a line in their message that matches `pattern`, the oldest ancestor first.
+    """Return the merged commits with a line in their message that matches `pattern`, the oldest commit first.
 
-    `pattern` is a POSIX extended regular expression.
+    A merged commit is on the line of first parents, or is the head of a branch that a merge on this line brought. `pattern`
+    is a POSIX extended regular expression.
     """
     options = ("--format=%H", "--topo-order", "--extended-regexp", f"--grep={pattern}")
-    return _list_words(repository, *options, f"--max-count={MAX_COMMITS}", commit)[::-1]
+    commits = _list_words(repository, *options, f"--max-count={MAX_COMMITS}", commit)[::-1]
+    if not commits:
+        return []
+    merged_commits = set(_list_words(repository, "--first-parent", "--format=%H %P", commit))
+    return [each for each in commits if each in merged_commits]
 
 
 def _list_words(repository: Repository, *arguments: str) -> list[str]:
@@ -79,7 +86,7 @@ def list_first_parents(
     """
     paths = list(folders)
     commits = (commit, f"^{since}") if since else (commit,)
-    options = ("--first-parent", "--diff-merges=first-parent", "--no-renames", "--no-show-signature", "-z")
+    options = (*_FIRST_PARENT_OPTIONS, "--no-show-signature", "-z")
     limit = f"--max-count={most}"
     about = _run_log(
         repository, *options, "--no-patch", limit, "--format=%H%x00%ct%x00%an%x00%s", *commits, "--", *paths

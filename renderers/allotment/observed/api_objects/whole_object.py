@@ -33,7 +33,7 @@ class RawObject(ApiObject, frozen=True):
     """An object of a kind that has at most metadata, spec, status and the fields of a RoleBinding."""
 
     metadata: _Metadata
-    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+    spec: dict[str, Any] | None = None
     role_ref: dict[str, Any] | None = None
     subjects: list[dict[str, Any]] | None = None
 

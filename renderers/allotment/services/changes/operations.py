@@ -81,8 +81,10 @@ class OperationFinder:
         pattern = field_pattern(self._id)
         paths = {f"{inner}{path}" for path in read_paths}
         paths.update(find_files_with(self._repository, tip, pattern, [f"{inner}{folder}" for folder in ROOTS]))
-        commit = find_first_change(self._repository, tip, pattern, paths)
-        commit = commit or self._find_first_message(tip)
+        commit, change = self._find_first_message(tip), find_first_change(self._repository, tip, pattern, paths)
+        # A merge brings the file and the commit of the operation. That commit also has the subject of its command.
+        if change is not None and (commit is None or not self._repository.is_ancestor(commit, change)):
+            commit = change
         if commit is None:
             return None
         return OperationUse(commit, place, has_trailer(self._message(commit), self._id))

@@ -76,7 +76,7 @@ def _create_clone(folder: Path, url: str) -> None:
 
 
 def _write_clone(folder: Path, url: str) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="clone-", dir=folder.parent) as name:
         draft = Path(name) / "clone.git"
         Repository.open_or_create(draft).git.configure([('remote "origin"', "url", url)])

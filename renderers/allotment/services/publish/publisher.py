@@ -19,6 +19,7 @@ from allotment.adapters.backoff import Backoff
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.commits import CommitMessage
+from allotment.adapters.git.history import is_on_first_parents
 from allotment.adapters.git.remote import Remote
 from allotment.branches.rendered_branches import (
     SOURCE_REF,
@@ -252,8 +253,8 @@ class Publisher:
 
         The source ref names this commit, but anyone with write access can move the ref. Signatures prove some source
         commits (`proven_sources`). If no source commit is proven, the ref is trusted. Otherwise the history of the ref
-        must contain all proven commits. In addition, one of two conditions must hold: the ref is in the history of the
-        new commit, or the new commit is in the history of the ref and is not the tip of the source branch. If the ref
+        must contain all proven commits. In addition, one of two conditions must hold: the ref was a state of the branch
+        of the new commit, not only a commit of a pull request, or the new commit is in the history of the ref and is not the tip of the source branch. If the ref
         is not trusted, the newest proven commit replaces it. A trusted ref may be ahead of the proven commits, because
         a publish that changes no branch moves only the ref.
         """
@@ -263,7 +264,7 @@ class Publisher:
         if recorded_source is not None and all(
             self.repository.is_ancestor(commit, recorded_source) for commit in remote_state.proven_sources
         ):
-            if self.repository.is_ancestor(recorded_source, new):
+            if is_on_first_parents(self.repository, recorded_source, new):
                 return remote_state
             if self.repository.is_ancestor(new, recorded_source) and self._find_tip() != new:
                 return remote_state
