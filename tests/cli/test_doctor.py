@@ -18,7 +18,7 @@ from tests.diagnosis.healthy import Bed
 from tests.support.doctor_output import lines
 from tests.support.faults import Request, Server, serving
 from tests.support.live_defaults import live
-from tests.support.published import Place, git
+from tests.support.published import Place, files_of, git
 
 from allotment.adapters.cluster.watching import PAGE_OBJECTS
 from allotment.diagnosis import cluster_snapshot
@@ -413,6 +413,9 @@ def lines_of(result: Result, topic: str = "edits") -> list[str]:
     return [f"{finding['object']}: {finding['message']}" for finding in findings if finding["topic"] == topic]
 
 
+MANIFESTS: dict[str, list[Object]] = {}  # of each published commit
+
+
 @pytest.fixture
 def exact(published: Place, answers: Answers, monkeypatch: pytest.MonkeyPatch) -> Answers:
     """Return a cluster that has exactly what is published, for so long that Argo CD must have applied it."""
@@ -424,15 +427,16 @@ def exact(published: Place, answers: Answers, monkeypatch: pytest.MonkeyPatch) -
         for kind, compared in (*WHOLE_OBJECT_KINDS.items(), *HUB_OBJECT_KINDS.items())
         if compared is watched
     }
-    files = git(published.remote, "ls-tree", "-r", "--name-only", tip).splitlines()
-    for path in sorted(files, key=lambda path: (not path.startswith("tenants/"), path)):
-        for manifest in load(git(published.remote, "show", f"{tip}:{path}").encode() + b"\n"):
-            if manifest["kind"] in resources:
-                live_object = live(manifest)
-                live_object["metadata"]["uid"] = (
-                    f"{manifest['kind']}-{len(answers.whole.get(resources[manifest['kind']], []))}"
-                )
-                answers.whole.setdefault(resources[manifest["kind"]], []).append(live_object)
+    if tip not in MANIFESTS:
+        files = sorted(files_of(published.remote, tip).items(), key=lambda item: (item[0][:8] != "tenants/", item[0]))
+        MANIFESTS[tip] = [manifest for _, text in files for manifest in load(text.encode())]
+    for manifest in MANIFESTS[tip]:
+        if manifest["kind"] in resources:
+            live_object = live(manifest)
+            live_object["metadata"]["uid"] = (
+                f"{manifest['kind']}-{len(answers.whole.get(resources[manifest['kind']], []))}"
+            )
+            answers.whole.setdefault(resources[manifest["kind"]], []).append(live_object)
     tenants = {namespace["metadata"]["name"].removeprefix("t-") for namespace in answers.whole["namespaces"]}
     applications = answers.bed.objects[cluster_snapshot.APPLICATIONS]
     applications[:] = [
