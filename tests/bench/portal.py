@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from allotment.adapters.page_folder import PageFolder
+from allotment.branches.declarations_clone import DeclarationsClone
 from allotment.services.portal.site_builder import SiteBuilder
-from allotment.services.reporter.clone import Clone
 from tests.bench.billing import write_record
 from tests.bench.generate import generate
 from tests.bench.measure import Run, Say, median, pairs, run, timed
@@ -46,7 +46,7 @@ def portal(work: Path, allot: list[str], say: Say) -> None:
 
 def measure_changes(repo: Path, site: Path) -> Run:
     """Return the median of builds after a change of one tenant each."""
-    builder = SiteBuilder(Clone(repo), PageFolder(site))
+    builder = SiteBuilder(DeclarationsClone(repo), PageFolder(site))
     builder.build(NOW)
     tenant = min((repo / "tenants").iterdir())
     runs = []

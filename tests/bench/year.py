@@ -21,6 +21,7 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.branch import Branch
 from allotment.branches.status_branches import CLUSTER, SUMMARY, reported_ref, tenant_path
+from allotment.branches.status_reader import read_history, read_reported_status
 from allotment.declared.inventory import compute_blob_id
 from allotment.manifests.names import status_branch
 from allotment.observed.status import (
@@ -34,7 +35,6 @@ from allotment.observed.status import (
     dump_status,
 )
 from allotment.reports.cluster_page import render_summary
-from allotment.services.reporter.status_reader import read_history, read_reported_status
 
 MINUTES, HOURS, WORKING_DAYS = 600, 14, 250
 WAY = ("Init", "Ready", "Running", "Stopped")

@@ -28,9 +28,9 @@ from tests.support.published import Place, git
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.adapters.oidc.token_store import LoginKey, StoredTokens, TokenStore
+from allotment.branches.declarations_clone import DeclarationsClone
+from allotment.branches.platform_settings import read_cluster
 from allotment.services.access import tokens
-from allotment.services.platform_settings import read_cluster
-from allotment.services.reporter.clone import Clone
 
 CLUSTER = "clusters/eu-1/cluster.yaml"
 DECLARED = """\
@@ -119,7 +119,7 @@ def provider(tmp_path: Path, place: Place, sample: Path, monkeypatch: pytest.Mon
     place.merge()
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     trusted = ssl.create_default_context(cafile=str(tmp_path / secure.AUTHORITY))
-    yield Provider(handler.url, trusted, TokenStore.open_default(), handler, Clone(sample).origin_url)
+    yield Provider(handler.url, trusted, TokenStore.open_default(), handler, DeclarationsClone(sample).origin_url)
     server.shutdown()
     server.server_close()
 

@@ -10,6 +10,8 @@ from tests.portal.sample_site import NOW
 from tests.support.published import Place
 
 from allotment.billing.batch_totals import BatchSummary, summarize_batch
+from allotment.branches.declarations_clone import DeclarationsClone
+from allotment.branches.platform_settings import read_platform
 from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.tenant_facts import TenantFacts
@@ -19,9 +21,7 @@ from allotment.services.billing.bill_reader import compute_bill
 from allotment.services.billing.month_forecasts import CurrentMonth, find_current_month
 from allotment.services.billing.usage_reader import UsageReader
 from allotment.services.check.catalog_check import check_catalog
-from allotment.services.platform_settings import read_platform
 from allotment.services.portal.site_reader import read_site_facts
-from allotment.services.reporter.clone import Clone
 from allotment.services.status_view.status_view import StatusView
 from allotment.services.status_view.tenant_facts_reader import read_tenant_facts
 
@@ -57,7 +57,7 @@ class Sample(NamedTuple):
 
 def read_sample(place: Place) -> Sample:
     """Return the inputs of the pages from a clone."""
-    clone = Clone(place.root)
+    clone = DeclarationsClone(place.root)
     view = StatusView(clone)
     source = view.declared_commit.source
     platform = read_platform(source)

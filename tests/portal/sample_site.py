@@ -13,6 +13,7 @@ from tests.conftest import copy_sample
 from tests.support.published import Place
 
 from allotment.adapters.page_folder import PageFolder
+from allotment.branches.declarations_clone import DeclarationsClone
 from allotment.branches.status_branches import CAPACITY, usage_path
 from allotment.declared.inventory import compute_blob_id
 from allotment.observed.status import (
@@ -32,7 +33,6 @@ from allotment.portal.site_facts import SiteFacts
 from allotment.portal.tenant_area import TenantArea
 from allotment.portal.tenant_pages import build_tenant_pages
 from allotment.services.portal.site_builder import BuildResult, SiteBuilder
-from allotment.services.reporter.clone import Clone
 
 NOW = datetime.datetime(2026, 11, 21, 12, 30, tzinfo=datetime.UTC)
 OBSERVED = "2026-11-21T12:29:00Z"
@@ -59,7 +59,7 @@ def create_place(folder: Path) -> Place:
 
 def build(place: Place, out: Path, tenant: str | None = None) -> BuildResult:
     """Build the portal of a clone into a folder."""
-    return SiteBuilder(Clone(place.root), PageFolder(out), tenant=tenant).build(NOW)
+    return SiteBuilder(DeclarationsClone(place.root), PageFolder(out), tenant=tenant).build(NOW)
 
 
 def fail_on(tenant: str, message: str = "a bug") -> Callable[..., Iterator[Page]]:

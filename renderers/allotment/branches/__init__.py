@@ -1,1 +1,1 @@
-"""The rendered and status branches: their refs, their signatures, and which commits are trusted."""
+"""The branches at remotes: which commits count as merged, what is published and reported, and which commits are trusted."""

@@ -148,10 +148,10 @@ def open_source(repo: Path | None, url: str | None) -> BillingSource:
 
     Raises OperationRefused if origin doesn't answer, or if the Platform declaration can't be read.
     """
+    from allotment.branches.declarations_clone import DeclarationsClone
     from allotment.services.billing.billing_source import open_billing_source
-    from allotment.services.reporter.clone import Clone
 
-    return open_billing_source(Clone(find_repository(repo), url))
+    return open_billing_source(DeclarationsClone(find_repository(repo), url))
 
 
 def read_tenant_record(source: BillingSource, tenant: str | None, since: int) -> UsageRecord:

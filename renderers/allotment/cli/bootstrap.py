@@ -29,8 +29,9 @@ def command(style: str, repo: Path | None) -> None:
       allot bootstrap | kubectl apply --server-side --force-conflicts --filename -
     """
     from allotment.adapters.git.commit_source import CommitSource
+    from allotment.branches.declarations_clone import open_merged_source
     from allotment.cli.formats import CheckedScope, as_text
-    from allotment.cli.options import choose_day, open_merged_source
+    from allotment.cli.options import choose_day
     from allotment.manifests.cluster.bootstrap import render
     from allotment.manifests.yaml_text import dump
     from allotment.services.check.repository_check import check_repository

@@ -171,9 +171,9 @@ def _count_ready_units(repo: Path | None, url: str | None) -> dict[tuple[str, st
     The units of a reserved stock are under the name of its tenant, and the units of a shared stock are under an empty
     name. Clusters without a recent report are left out. If the status branches can't be read, the result is empty.
     """
+    from allotment.branches.status_reader import read_reported_status
     from allotment.cli.status_options import open_status_remote
     from allotment.reports.status_tables import is_stale
-    from allotment.services.reporter.status_reader import read_reported_status
 
     try:
         here, remote, clusters = open_status_remote(repo, url)

@@ -62,8 +62,8 @@ def create_proposer(options: ChangeOptions, target: BranchTarget, secret: str) -
     """Return the proposer for the forge that the Platform of the target branch declares."""
     from allotment.adapters import forge
     from allotment.adapters.forge.forge import Token
+    from allotment.branches.platform_settings import read_platform
     from allotment.services.changes.proposals import Proposer
-    from allotment.services.platform_settings import read_platform
 
     platform = read_platform(target.source)
     if platform is None:

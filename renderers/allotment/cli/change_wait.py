@@ -91,9 +91,9 @@ class ChangeWait:
                 live_line.show("")
 
     def _wait_for_resource(self, target: WaitTarget) -> Outcome:
-        from allotment.services.reporter.clone import Clone
+        from allotment.branches.declarations_clone import DeclarationsClone
 
-        waiting = ResourceWait(Clone(self._root), target, self._style)
+        waiting = ResourceWait(DeclarationsClone(self._root), target, self._style)
         outcome = waiting.wait(max(0, int(self._remaining())))
         waiting.explain_outcome(outcome)
         return "Reached" if outcome == "Reached" else "TimedOut" if outcome == "TimedOut" else "Failed"

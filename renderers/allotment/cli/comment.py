@@ -82,7 +82,7 @@ def command(
     """
     from allotment.adapters.git.remote import Remote
     from allotment.adapters.git.repository import Repository
-    from allotment.services.platform_settings import fetch_declared_branch
+    from allotment.branches.merged_branch import fetch_declared_branch
     from allotment.services.pull_requests.plan_sandbox import PlanBudget
 
     if (number is None) == (not everything):

@@ -104,8 +104,8 @@ def create_pull_services(
     from allotment.adapters import forge
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
+    from allotment.branches.platform_settings import read_platform
     from allotment.cli.options import choose_day
-    from allotment.services.platform_settings import read_platform
     from allotment.services.pull_requests.comment_loop import PullServices
     from allotment.services.pull_requests.plan_comment import PlanCommenter, PullRequestSource
     from allotment.services.pull_requests.plan_sandbox import PlanBudget

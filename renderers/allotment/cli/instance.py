@@ -16,7 +16,7 @@ from allotment.cli.edit_commands.instance_create import create
 from allotment.cli.edit_commands.instance_targets import FindTargets, target_options
 from allotment.cli.lists import instance_list
 from allotment.cli.lists.show import show_instance
-from allotment.cli.options import find_repository, open_merged_source, output_option, repository_option
+from allotment.cli.options import find_repository, output_option, repository_option
 from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, quote_value
 
@@ -139,6 +139,7 @@ def open_instance(
       $(allot instance open solo-ada/webui --ssh) nvidia-smi
       allot instance open solo-ada/webui -o json
     """
+    from allotment.branches.declarations_clone import open_merged_source
     from allotment.services.access.addresses import find_addresses
 
     if wants_ssh and port is not None:

@@ -16,11 +16,11 @@ from allotment.cli.status_options import State, print_commit_age
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
 if TYPE_CHECKING:
+    from allotment.branches.declarations_clone import DeclarationsClone
     from allotment.declared.instance_selection import LabelRequirement
     from allotment.observed.row_filters import RowFilter
     from allotment.reports.list_table import ListColumn
     from allotment.reports.outputs.output import Output
-    from allotment.services.reporter.clone import Clone
     from allotment.services.status_view.resource_list import ListingReader, ResourceListing
 
 R = TypeVar("R")
@@ -175,7 +175,7 @@ def build_filter(
     )
 
 
-def open_listing(clone: Clone) -> ListingReader:
+def open_listing(clone: DeclarationsClone) -> ListingReader:
     """Return the reader of a clone's listing, with its caches."""
     from allotment.services.status_view.resource_list import ListingReader
 

@@ -8,14 +8,7 @@ import click
 
 from allotment.adapters.foreign_programs import open_browser
 from allotment.cli.completers import complete_clusters
-from allotment.cli.options import (
-    WholeNumber,
-    find_repository,
-    open_merged_source,
-    open_source,
-    print_note,
-    repository_option,
-)
+from allotment.cli.options import WholeNumber, find_repository, open_source, print_note, repository_option
 from allotment.cli.status_options import suggest_name
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
@@ -54,9 +47,9 @@ def command(*, cluster: str, print_token: bool, remove: bool, port: int, no_brow
       allot login eu-1 --port 8400 --no-browser
       allot login eu-1 --remove
     """
+    from allotment.branches.declarations_clone import DeclarationsClone, open_merged_source
+    from allotment.branches.platform_settings import list_cluster_names, read_cluster
     from allotment.services.access.tokens import LoginOptions, log_in, read_token, remove_tokens
-    from allotment.services.platform_settings import list_cluster_names, read_cluster
-    from allotment.services.reporter.clone import Clone
 
     if print_token and remove:
         raise click.UsageError("--print-token and --remove exclude each other: omit one of them")
@@ -68,7 +61,7 @@ def command(*, cluster: str, print_token: bool, remove: bool, port: int, no_brow
     declared = read_cluster(source, cluster)
     if declared is None:
         raise OperationRefused(f"clusters/{cluster}/cluster.yaml can't be read: `allot validate` shows the reason")
-    repository = Clone(root).origin_url
+    repository = DeclarationsClone(root).origin_url
     if print_token:
         click.echo(read_token(declared, repository))
     elif remove:

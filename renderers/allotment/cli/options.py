@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from allotment.adapters.checkout_paths import find_work_trees, refuse_submodule
+from allotment.adapters.checkout_paths import refuse_submodule
 from allotment.adapters.folder_source import FolderSource, TenantTokens, find_root
-from allotment.problems import OperationRefused, quote_value
+from allotment.problems import quote_value
 
 if TYPE_CHECKING:
     from allotment.adapters.declaration_source import Source
@@ -205,35 +205,6 @@ def open_source(root: Path, commit: str | None) -> Source:
     from allotment.adapters.git.commit_source import CommitSource
 
     return CommitSource(root, commit)
-
-
-def open_merged_source(root: Path, *, may_be_folder: bool = True) -> Source:
-    """Return the merged declarations, because a branch can name other hosts.
-
-    If the folder has no remote, return the folder, or raise OperationRefused if `may_be_folder` is false. Raises
-    OperationRefused if no remote is named origin, if origin doesn't answer, or if nothing is merged.
-    """
-    from allotment.services.reporter.clone import Clone
-
-    clone = Clone(root)
-    try:
-        remotes = clone.repository.git.remotes
-    except OperationRefused:
-        if any(find_work_trees(root)):  # a repository that Git can't read is no proof that nothing is merged
-            raise
-        remotes = []
-    if not remotes and may_be_folder:
-        return open_source(root, None)
-    if not remotes or not clone.has_origin:
-        remedy = f"`git remote rename {remotes[0]} origin`" if remotes else "`git remote add origin URL`"
-        raise OperationRefused(
-            "the hosts come from the merged declarations of the remote origin, and this clone has none of this name:"
-            f" {remedy}"
-        )
-    declared = clone.fetch_declared_commit()
-    if not declared.branch:
-        raise OperationRefused(f"the hosts come from the merged declarations, and {declared.label} is not merged")
-    return declared.source
 
 
 @contextlib.contextmanager

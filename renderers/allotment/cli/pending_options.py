@@ -62,8 +62,8 @@ def read_pending(options: PendingOptions, refs: CloneRefs, listing: ResourceList
         return []
     from allotment.adapters import forge
     from allotment.adapters.git.remote import Remote
+    from allotment.branches.platform_settings import ORIGIN, read_platform
     from allotment.cli.comment_options import read_token
-    from allotment.services.platform_settings import ORIGIN, read_platform
     from allotment.services.pull_requests.pending_resources import PendingReader
 
     token, declared = read_token(options.token_file), refs.declared_commit

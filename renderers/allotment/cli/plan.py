@@ -183,7 +183,7 @@ def _find_declared_branch(root: Path) -> str:
     """
     from allotment.adapters.git.repository import NO_COMMIT_TEXT, Repository
     from allotment.adapters.git.sandbox_repository import open_offline
-    from allotment.services.platform_settings import find_fetched_branch
+    from allotment.branches.merged_branch import find_fetched_branch
     from allotment.services.pull_requests.change_plan import REMOTES_PREFIX
 
     # If the declaration of the platform is invalid, the branch may be the default. The plan reports the problem later.

@@ -88,8 +88,8 @@ def find_target(
     what: str, *, repo: Path | None, pod: str | None, kubeconfig: Path | None, context: str | None, argocd: bool
 ) -> PodTarget:
     """Return the pod of TENANT/NAME. Raises UsageError or OperationRefused."""
+    from allotment.branches.platform_settings import read_platform
     from allotment.services.access.pod_choice import choose_pod, find_owner
-    from allotment.services.platform_settings import read_platform
 
     tenant, name = split_resource_name(what)
     if not (tenant and name):

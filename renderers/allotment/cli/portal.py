@@ -16,8 +16,8 @@ from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import escape_unprintable, pluralize
 
 if TYPE_CHECKING:
+    from allotment.branches.declarations_clone import DeclarationsClone
     from allotment.services.portal.open_pull_requests import OpenPullRequests
-    from allotment.services.reporter.clone import Clone
 
 
 @click.group(cls=SubcommandGroup)
@@ -108,7 +108,7 @@ def build(
         click.get_current_context().exit(3)
 
 
-def _create_pull_request_reader(clone: Clone, pending: PendingOptions) -> OpenPullRequests:
+def _create_pull_request_reader(clone: DeclarationsClone, pending: PendingOptions) -> OpenPullRequests:
     """Return the reader of the open pull requests. It prints a note for each fault. Raises UsageError without a token."""
     from allotment.adapters import forge
     from allotment.cli.comment_options import read_token

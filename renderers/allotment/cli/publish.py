@@ -25,9 +25,7 @@ from allotment.cli.progress import show_progress
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, pronoun_for
 
 if TYPE_CHECKING:
-    from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
-    from allotment.services.platform_settings import DeclaredBranch
     from allotment.services.publish.publisher import ClusterCommit, PublishResult
     from allotment.services.publish.release import Release
 
@@ -99,15 +97,16 @@ def command(
     """
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
-    from allotment.services.platform_settings import BranchUrls, resolve_branch_urls
+    from allotment.branches.merged_branch import fetch_origin_branch, fetch_tip, find_settings_commit
+    from allotment.branches.platform_settings import BranchUrls, resolve_branch_urls
     from allotment.services.publish.publisher import Publisher
     from allotment.services.publish.release_builder import ReleaseBuilder
     from allotment.services.publish.tenant_retention import PlatformInvalid
 
     root = find_repository(repo)
     source = CommitSource(root, ref)
-    branch = _fetch_branch(root, source) if url is None else None
-    settings = _find_settings(root, source, branch)
+    branch = fetch_origin_branch(root, source) if url is None else None
+    settings = find_settings_commit(root, source, branch)
     is_unmerged = settings is not None and settings is not source
     if branch is not None and is_unmerged:
         unmerged = (
@@ -147,7 +146,7 @@ def command(
             signing_key=signing_key,
             needs_key=settings is source,
             adopt=adopt,
-            find_tip=partial(_fetch_tip, root, source),
+            find_tip=partial(fetch_tip, root, source),
             check_precondition=partial(_check_preconditions, root, checksum, choose_day(source, as_of)),
         )
         try:
@@ -177,63 +176,6 @@ def command(
         report_tenant_bugs(outcome.release.traces)
     if is_retained or faulty:
         raise click.exceptions.Exit(EXIT_WITH_WARNINGS)
-
-
-def _fetch_branch(root: Path, source: CommitSource) -> DeclaredBranch:
-    """Return the branch of declarations at origin. Raises OperationRefused if there is no origin, or if it doesn't answer."""
-    from allotment.adapters.git.remote import Remote
-    from allotment.services.platform_settings import ORIGIN, fetch_declared_branch, read_branch
-
-    if source.repository.git.url_of(ORIGIN) is None:
-        raise OperationRefused(
-            "this repository has no remote named origin, so no commit counts as merged: add it, or name the repository to publish"
-            " to with --to"
-        )
-    return fetch_declared_branch(root, Remote(source.repository, ORIGIN), likely=read_branch(source))
-
-
-def _fetch_tip(root: Path, source: CommitSource) -> str | None:
-    """Return the newest commit of the branch of declarations at origin; None if there is no such commit.
-
-    If origin doesn't answer, return the newest commit of this branch in the local repository: with --to, a trial needs no
-    origin.
-    """
-    from allotment.services.platform_settings import read_branch
-
-    try:
-        return _fetch_branch(root, source).tip
-    except OperationRefused:
-        return source.repository.find_commit(f"refs/heads/{read_branch(source)}")
-
-
-def _find_settings(root: Path, source: CommitSource, branch: DeclaredBranch | None) -> CommitSource | None:
-    """Return the commit that names the repositories to contact: `source` if it was a state of the branch, else its tip.
-
-    Publishing an unmerged commit would block the next publish, because the next merged commit does not contain it. With
-    --to, `branch` is None; return None if origin does not tell whether `source` is merged. Raises OperationRefused if
-    origin lacks `branch`.
-    """
-    from allotment.adapters.git.commit_source import CommitSource
-    from allotment.adapters.git.history import is_on_first_parents
-
-    repository = source.repository
-    if branch is None:
-        try:
-            tip = _fetch_branch(root, source).tip
-        except OperationRefused:
-            return None
-    else:
-        tip = branch.tip
-    if tip is None:
-        if branch is None:
-            return None
-        raise OperationRefused(
-            f"origin has no branch {branch.name}, so no commit counts as merged: push the branch, or let the default branch of"
-            " origin name another in spec.git.branch"
-        )
-    if source.commit == tip or (not repository.is_shallow() and is_on_first_parents(repository, source.commit, tip)):
-        return source
-    return CommitSource(root, tip, repository)
 
 
 def _check_preconditions(

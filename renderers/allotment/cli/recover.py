@@ -47,8 +47,8 @@ def command(
       allot storage recover solo-ada/models --reason 'The mirror is back'
     """
     from allotment.adapters.git.remote import Remote
+    from allotment.branches.status_reader import read_reported_status
     from allotment.services.recovery import create_branch, create_recovery_commit, push_recovery, require_merged
-    from allotment.services.reporter.status_reader import read_reported_status
 
     if not reason.strip() or len(reason) > 2000:
         raise click.UsageError("add --reason with a sentence on why the next attempt can succeed")

@@ -64,6 +64,7 @@ def command(
     """
     from allotment.adapters.git.clone import Clone, release_clones
     from allotment.adapters.metrics import create_registry
+    from allotment.branches.platform_settings import BranchUrls
     from allotment.cli.reporter_options import create_leadership, create_reporter
     from allotment.cli.service import (
         ServiceContext,
@@ -74,7 +75,6 @@ def command(
         stop_on_signals,
     )
     from allotment.declared.layout import name_error
-    from allotment.services.platform_settings import BranchUrls
 
     if wrong := name_error(cluster, 24):
         raise click.UsageError(f"--cluster: {wrong}")

@@ -13,12 +13,12 @@ import click
 from allotment.adapters.folder_source import write_file
 from allotment.adapters.git.clone import Clone
 from allotment.adapters.git.remote import Remote
+from allotment.branches.platform_settings import BranchUrls, resolve_branch_urls
 from allotment.cli.child_process import ChildProcess
 from allotment.cli.comment_options import TOKEN_VARIABLE, create_pull_services, read_token
 from allotment.cli.options import choose_day
 from allotment.cli.reporter_options import ClusterAccess, create_reporter
 from allotment.problems import OperationRefused
-from allotment.services.platform_settings import BranchUrls, resolve_branch_urls
 
 if TYPE_CHECKING:
     from allotment.adapters.declaration_source import Source
@@ -138,7 +138,7 @@ def find_branch(data: Path, url: str) -> str:
     If the source doesn't answer or names none, this is the branch that an earlier start with this source wrote into `data`.
     Raises OperationRefused if there is no such file.
     """
-    from allotment.services.platform_settings import fetch_declared_branch
+    from allotment.branches.merged_branch import fetch_declared_branch
 
     file, source = data / _BRANCH_FILE, hashlib.sha256(url.encode()).hexdigest()
     try:
@@ -220,9 +220,9 @@ def _create_site_builder(
 ) -> SiteBuilder:
     from allotment.adapters import forge
     from allotment.adapters.page_folder import PageFolder
+    from allotment.branches.declarations_clone import SourceClone
     from allotment.services.portal.open_pull_requests import OpenPullRequests
     from allotment.services.portal.site_builder import SiteBuilder
-    from allotment.services.reporter.clone import SourceClone
 
     clone = SourceClone(Clone.open_or_create(options.data / "portal"), options.source, options.branch, options.status)
     # No worker processes: `allot run` has threads, so it must not fork.

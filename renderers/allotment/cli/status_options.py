@@ -15,10 +15,10 @@ from allotment.cli.options import choose_day, create_cache_opener, find_reposito
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
 
 if TYPE_CHECKING:
+    from allotment.branches.declarations_clone import DeclarationsClone, DeclaredCommit
     from allotment.observed.publish_state import PublishState
     from allotment.observed.status import ClusterStatus
     from allotment.reports.outputs.status import DeclaredOutput
-    from allotment.services.reporter.clone import Clone, DeclaredCommit
     from allotment.services.status_view.publish_check import PublishCheck
     from allotment.services.status_view.status_view import StatusView
 
@@ -44,10 +44,10 @@ def clone_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def open_status_remote(repo: Path | None, url: str | None) -> tuple[Any, Any, list[tuple[str, str | None]]]:
     """Return the repository, the remote of the status branches, and the merged clusters with their reporters' keys."""
-    from allotment.services.platform_settings import read_reporter_keys
-    from allotment.services.reporter.clone import Clone
+    from allotment.branches.declarations_clone import DeclarationsClone
+    from allotment.branches.platform_settings import read_reporter_keys
 
-    clone = Clone(find_repository(repo), url)
+    clone = DeclarationsClone(find_repository(repo), url)
     declared = clone.fetch_declared_commit()
     remote = clone.remote(clone.resolve_urls(declared).status)
     return clone.repository, remote, sorted(read_reporter_keys(declared.source).items())
@@ -85,11 +85,11 @@ cluster_option = click.option(
 )
 
 
-def open_clone(repo: Path | None, url: str | None) -> Clone:
+def open_clone(repo: Path | None, url: str | None) -> DeclarationsClone:
     """Return the user's clone, from which the commands read the status; `url` has the status branches."""
-    from allotment.services.reporter.clone import Clone
+    from allotment.branches.declarations_clone import DeclarationsClone
 
-    return Clone(find_repository(repo), url)
+    return DeclarationsClone(find_repository(repo), url)
 
 
 def split_resource_name(target: str) -> tuple[str, str]:
@@ -187,8 +187,8 @@ def print_declared_commit(
     clusters without a usable report. With `cluster`, it leaves out the other clusters. With `tenant`, it names no other
     retained tenant.
     """
+    from allotment.branches.status_reader import NEVER_REPORTED
     from allotment.observed.publish_state import format_headline
-    from allotment.services.reporter.status_reader import NEVER_REPORTED
     from allotment.services.status_view.status_view import suggest_reporter
 
     declared = view.declared_commit

@@ -19,13 +19,7 @@ from allotment.cli.completers import create_resource_completer
 from allotment.cli.edit_commands import storage_verbs
 from allotment.cli.lists import storage_list
 from allotment.cli.lists.show import show_storage
-from allotment.cli.options import (
-    find_repository,
-    is_quiet,
-    open_merged_source,
-    open_source,
-    output_option,
-)
+from allotment.cli.options import find_repository, is_quiet, open_source, output_option
 from allotment.cli.pod_access_options import kubeconfig_options, open_kubeconfig
 from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
@@ -150,10 +144,10 @@ def _open_access(
 ) -> FileAccess:
     """Return the access that the options choose, or else that with a kubeconfig, or else that with a login."""
     from allotment.adapters.cluster.api import list_contexts
+    from allotment.branches.declarations_clone import DeclarationsClone, open_merged_source
+    from allotment.branches.platform_settings import read_cluster
     from allotment.services.access.file_access import ForwardedFiles, PublishedFiles, find_storage, require_writable
     from allotment.services.access.tokens import read_token
-    from allotment.services.platform_settings import read_cluster
-    from allotment.services.reporter.clone import Clone
 
     is_forwarded = not uses_url and bool(kubeconfig or context or list_contexts(kubeconfig))
     source = open_source(root, None) if is_forwarded else open_merged_source(root, may_be_folder=False)
@@ -167,7 +161,7 @@ def _open_access(
     if declared is None:
         raise OperationRefused(f"clusters/{cluster}/cluster.yaml can't be read: `allot validate` shows its errors")
     return PublishedFiles(
-        declared, remote.tenant, storage.model, partial(read_token, repository=Clone(root).origin_url)
+        declared, remote.tenant, storage.model, partial(read_token, repository=DeclarationsClone(root).origin_url)
     )
 
 

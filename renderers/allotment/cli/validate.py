@@ -114,7 +114,7 @@ def _list_uncommitted_files(root: Path, selected_paths: list[str]) -> list[str]:
     """
     from allotment.adapters.git.repository import Repository
     from allotment.adapters.git.uncommitted import unmerged_files
-    from allotment.services.platform_settings import find_fetched_branch
+    from allotment.branches.merged_branch import find_fetched_branch
 
     names = unmerged_files(root, find_fetched_branch(root, Repository(root)))
     return [

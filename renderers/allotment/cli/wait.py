@@ -26,9 +26,9 @@ from allotment.cli.status_options import (
 from allotment.problems import OperationRefused, escape_unprintable
 
 if TYPE_CHECKING:
+    from allotment.branches.declarations_clone import DeclarationsClone
     from allotment.observed.resource_status import ResourceStatus
     from allotment.observed.wait_goals import GoalVerdict
-    from allotment.services.reporter.clone import Clone
     from allotment.services.status_view.status_view import StatusView
 
 TIMEOUT_STATUS = 124  # the exit status of timeout(1) when the time is up
@@ -101,7 +101,7 @@ def command(
 class ResourceWait:
     """A wait in progress: the last known state of the resources, and the printed lines."""
 
-    def __init__(self, clone: Clone, awaited: WaitTarget, style: str) -> None:
+    def __init__(self, clone: DeclarationsClone, awaited: WaitTarget, style: str) -> None:
         self._clone, self._target, self._style = clone, awaited, style
         self._publish_check = create_publish_check(clone.root)
         self._rows: list[ResourceStatus] = []
@@ -220,10 +220,10 @@ class ResourceWait:
 
     def _find_contradiction(self, view: StatusView, row: ResourceStatus) -> str:
         """Return a message with a remedy if the declaration of a resource contradicts the goal; otherwise empty."""
+        from allotment.branches.declared_resources import explain_stop
         from allotment.conditions import PREPARED, STOPPED
         from allotment.declared.tenant_resources import INSTANCE
         from allotment.observed.wait_goals import GONE_GOAL
-        from allotment.services.reporter.declared_resources import explain_stop
 
         goal = self._target.goal
         if not row.resource.blob:

@@ -15,6 +15,8 @@ from allotment.adapters.git.commits import CommitMessage, write_commit
 from allotment.adapters.git.history import is_on_first_parents
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
+from allotment.branches.declarations_clone import DeclarationsClone
+from allotment.branches.status_reader import ReportedStatus
 from allotment.declared.edit_attempt import with_attempt
 from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.gpu_storage import GPUStorage, Prepare
@@ -25,8 +27,6 @@ from allotment.observed.status import Preparation as Attempt
 from allotment.observed.status import Storage
 from allotment.preparation.job_names import input_hash
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
-from allotment.services.reporter.clone import Clone
-from allotment.services.reporter.status_reader import ReportedStatus
 
 MAX_ATTEMPTS = 9999
 
@@ -82,7 +82,7 @@ def create_recovery_commit(
 
 def require_merged(root: Path, ref: str) -> None:
     """Raise OperationRefused if a commit was no state of origin's branch of declarations. Without origin, nothing is merged."""
-    clone = Clone(root)
+    clone = DeclarationsClone(root)
     if not clone.has_origin:
         raise OperationRefused(
             "a push of the new branch would also push the commits before it, and without the remote origin nothing is merged:"

@@ -13,10 +13,10 @@ from tests.support.faults import Request, Server, serving
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.file_server import TransferError
 from allotment.adapters.folder_source import FolderSource
+from allotment.branches.platform_settings import read_cluster
 from allotment.declared.kinds.cluster import Cluster
 from allotment.problems import OperationRefused
 from allotment.services.access.file_access import PublishedFiles, find_storage
-from allotment.services.platform_settings import read_cluster
 
 HOST = "outputs--files--studio-kite.eu-1.gpu.northlight.example"
 STORAGE = "tenants/studio-kite/storages/outputs.yaml"

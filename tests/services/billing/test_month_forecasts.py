@@ -14,6 +14,7 @@ from tests.support.usage_branch import write_usage
 
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import tracking_ref
+from allotment.branches.platform_settings import read_platform
 from allotment.diff.change_plan import ChangePlan
 from allotment.observed.status import UsageInterval
 from allotment.reports.plan.text import plan_lines
@@ -23,7 +24,6 @@ from allotment.services.billing.month_forecasts import (
     find_unobserved_times,
     read_month_record,
 )
-from allotment.services.platform_settings import read_platform
 from allotment.services.pull_requests.change_plan import plan_change
 
 KITE = "tenants/studio-kite"

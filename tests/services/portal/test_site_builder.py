@@ -14,13 +14,13 @@ from tests.portal.sample_site import BUILD_TENANT_PAGES, NOW, TROUBLES, create_p
 from tests.support.published import Place
 
 from allotment.adapters.page_folder import PageFolder
+from allotment.branches.declarations_clone import DeclarationsClone
 from allotment.observed.status import UsageInterval
 from allotment.portal.access import AccessList, Visitor
 from allotment.problems import OperationRefused
 from allotment.services.portal.resource_reader import MAX_RESOURCES
 from allotment.services.portal.site_builder import BuildResult, SiteBuilder
 from allotment.services.portal.tenant_writer import TenantResult, TenantWriter
-from allotment.services.reporter.clone import Clone
 
 ALL = 7
 NEWEST_COMMIT = re.compile(r"\b[0-9a-f]{12,40}\b")
@@ -43,13 +43,13 @@ class Portal:
 
     def __init__(self, place: Place, folder: Path) -> None:
         self.place, self.folder = place, folder
-        self.builder = SiteBuilder(Clone(place.root), PageFolder(folder / "site"))
+        self.builder = SiteBuilder(DeclarationsClone(place.root), PageFolder(folder / "site"))
 
     def build(self, now: datetime.datetime = NOW) -> BuildResult:
         result = self.builder.build(now)
         fresh = self.folder / "fresh"
         shutil.rmtree(fresh, ignore_errors=True)
-        SiteBuilder(Clone(self.place.root), PageFolder(fresh)).build(now)
+        SiteBuilder(DeclarationsClone(self.place.root), PageFolder(fresh)).build(now)
         assert read_all(self.folder / "site") == read_all(fresh)
         assert result.pages == len(read_all(fresh)) - 1, "all but the marker"
         return result
@@ -178,7 +178,7 @@ def test_a_bug_with_one_tenant_in_a_first_build_leaves_earlier_pages(
     site = portal.folder / "site"
     before = [read_all(site / folder) for folder in ("tenants/uni-lab", "provider")]
 
-    builder = SiteBuilder(Clone(portal.place.root), PageFolder(site))
+    builder = SiteBuilder(DeclarationsClone(portal.place.root), PageFolder(site))
     with monkeypatch.context() as patch:
         patch.setattr(BUILD_TENANT_PAGES, fail_on("uni-lab"))
         result = builder.build(NOW)
@@ -196,7 +196,7 @@ def test_a_tenants_folder_has_nothing_of_others_after_a_build_that_failed(
 ) -> None:
     site = portal.folder / "site"
     assert (site / "provider/index.html").exists()
-    builder = SiteBuilder(Clone(portal.place.root), PageFolder(site), tenant="solo-ada")
+    builder = SiteBuilder(DeclarationsClone(portal.place.root), PageFolder(site), tenant="solo-ada")
 
     def fail(writer: TenantWriter, names: list[str]) -> list[TenantResult]:
         raise OperationRefused("the disk is full")
@@ -215,7 +215,7 @@ def test_a_tenants_folder_has_nothing_of_others_after_a_build_that_failed(
     ]
     assert sorted(path.name for path in (site / "tenants").iterdir()) == ["index.html", "solo-ada"]
     builder.build(NOW)
-    second_result = SiteBuilder(Clone(portal.place.root), PageFolder(site), tenant="solo-ada").build(NOW)
+    second_result = SiteBuilder(DeclarationsClone(portal.place.root), PageFolder(site), tenant="solo-ada").build(NOW)
     assert (second_result.changed, second_result.removed) == (0, 0)
 
 
@@ -224,7 +224,7 @@ def test_a_bug_does_not_keep_the_pages_of_others_in_a_tenants_folder(
 ) -> None:
     site = portal.folder / "site"
     monkeypatch.setattr(BUILD_TENANT_PAGES, fail_on("solo-ada"))
-    result = SiteBuilder(Clone(portal.place.root), PageFolder(site), tenant="solo-ada").build(NOW)
+    result = SiteBuilder(DeclarationsClone(portal.place.root), PageFolder(site), tenant="solo-ada").build(NOW)
     assert list(result.traces) == ["solo-ada"]
     assert not (site / "provider").exists()
     assert sorted(path.name for path in (site / "tenants").iterdir()) == ["index.html", "solo-ada"]
@@ -233,7 +233,7 @@ def test_a_bug_does_not_keep_the_pages_of_others_in_a_tenants_folder(
 def test_a_bad_record_of_a_tenant_changes_no_page_of_others(place: Place, tmp_path: Path) -> None:
     def read_tenants(name: str) -> dict[str, str]:
         out = tmp_path / name
-        SiteBuilder(Clone(place.root), PageFolder(out)).build(NOW)
+        SiteBuilder(DeclarationsClone(place.root), PageFolder(out)).build(NOW)
         texts = {
             str(path.relative_to(out)): path.read_text(encoding="utf-8") for path in out.rglob("tenants/**/*.html")
         }
@@ -265,7 +265,7 @@ def test_a_platform_without_clusters_has_pages(place: Place, tmp_path: Path) -> 
     for folder in ("clusters", "tenants", "platform/add-ons"):
         shutil.rmtree(place.root / folder, ignore_errors=True)
     place.merge()
-    SiteBuilder(Clone(place.root), PageFolder(tmp_path / "site")).build(NOW)
+    SiteBuilder(DeclarationsClone(place.root), PageFolder(tmp_path / "site")).build(NOW)
     assert "0.00 EUR" in (tmp_path / "site/provider/index.html").read_text(encoding="utf-8")
     assert "No cluster is declared." in (tmp_path / "site/platform/index.html").read_text(encoding="utf-8")
 
@@ -283,7 +283,7 @@ def test_a_removed_member_loses_access_before_the_pages_are_rendered(place: Plac
         is_member = access_list.may_read("tenants/solo-ada/members.html", ada)
         seen.append((is_member, page.exists() and "ada-k" in page.read_text(encoding="utf-8")))
 
-    builder = SiteBuilder(Clone(place.root), PageFolder(tmp_path / "site"), update_readers=update)
+    builder = SiteBuilder(DeclarationsClone(place.root), PageFolder(tmp_path / "site"), update_readers=update)
     builder.build(NOW)
     edit(place.root, "tenants/solo-ada/members.yaml", "subject: 00u1ada", "subject: 00u1other")
     edit(place.root, "tenants/solo-ada/members.yaml", "login: ada-k", "login: ada-x")

@@ -10,7 +10,7 @@ from tests.support.published import Place
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.services.platform_settings import list_cluster_names, read_reporter_keys
+from allotment.branches.platform_settings import list_cluster_names, read_reporter_keys
 from allotment.services.publish.publisher import Publisher
 from allotment.services.publish.release_builder import ReleaseBuilder
 

@@ -20,9 +20,9 @@ from allotment.adapters.file_cache import FileCache
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.branch import Branch
+from allotment.branches.platform_settings import read_reporter_keys
 from allotment.branches.rendered_branches import read_rendered_branches
 from allotment.problems import OperationRefused
-from allotment.services.platform_settings import read_reporter_keys
 from allotment.services.publish import rendered_file_store
 from allotment.services.publish.publisher import Publisher
 from allotment.services.publish.release import Release

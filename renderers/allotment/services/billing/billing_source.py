@@ -7,24 +7,24 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from allotment.billing.recorded_use import ClusterRecord, UsageRecord
+from allotment.branches.declarations_clone import DeclarationsClone, DeclaredCommit
+from allotment.branches.platform_settings import read_platform, read_reporter_keys
 from allotment.branches.status_branches import list_reported_clusters
 from allotment.declared.kinds.platform import Platform
 from allotment.problems import OperationRefused
 from allotment.services.billing.usage_reader import read_usage_record
-from allotment.services.platform_settings import read_platform, read_reporter_keys
-from allotment.services.reporter.clone import Clone, DeclaredCommit
 
 
 class BillingSource(NamedTuple):
     """The clone, the commit of the declarations, and the settings from which usage is read."""
 
-    clone: Clone
+    clone: DeclarationsClone
     declared: DeclaredCommit
     platform: Platform
     zone: datetime.tzinfo
 
 
-def open_billing_source(clone: Clone) -> BillingSource:
+def open_billing_source(clone: DeclarationsClone) -> BillingSource:
     """Return the source of the recorded usage.
 
     Raises OperationRefused if origin doesn't answer, or if the Platform declaration can't be read.

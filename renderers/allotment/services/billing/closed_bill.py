@@ -18,6 +18,7 @@ from allotment.billing.ledger import ClosedCluster, ClosedMonth, Closing
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import month_period, next_month, parse_moment
 from allotment.billing.recorded_use import ClusterRecord, UsageRecord
+from allotment.branches.platform_settings import ORIGIN, read_platform, read_reporter_keys
 from allotment.problems import OperationRefused
 from allotment.reports.record_notes import SHALLOW_HISTORY
 from allotment.services.billing.bill_reader import compute_bill
@@ -25,7 +26,6 @@ from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.ledger_branch import LedgerBranch
 from allotment.services.billing.price_history import find_future_commit, is_history_complete, read_merged_terms
 from allotment.services.billing.usage_reader import read_record_at
-from allotment.services.platform_settings import ORIGIN, read_platform, read_reporter_keys
 
 MAX_ADJUSTED_MONTHS = 12  # closed months for which adjustments are computed
 ReadRecord = Callable[[BillingSource, str | None, int], UsageRecord]

@@ -8,10 +8,10 @@ from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.history import MAX_COMMITS, is_on_first_parents, list_first_parents
 from allotment.billing.ledger import Closing
 from allotment.billing.periods import month_period
+from allotment.branches.platform_settings import PLATFORM_FILE, read_platform
 from allotment.problems import OperationRefused
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.ledger_branch import LedgerBranch, tag_name
-from allotment.services.platform_settings import PLATFORM_FILE, read_platform
 
 RESTORE_ADVICE = "Restore the branch ledger and the tags bill/* of origin, and protect them at the forge"
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from allotment.billing.ledger import close_month
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import next_month
+from allotment.branches.platform_settings import ORIGIN, read_platform
 from allotment.capacity.pricing import format_money
 from allotment.problems import OperationRefused
 from allotment.reports.invoice_pages import describe_unpriced_line, list_price_doubts
@@ -16,7 +17,6 @@ from allotment.services.billing.billing_source import BillingSource, read_record
 from allotment.services.billing.closed_bill import compute_open_bill
 from allotment.services.billing.ledger_branch import LedgerBranch, push_closing, write_closing
 from allotment.services.billing.ledger_check import require_sound_ledger
-from allotment.services.platform_settings import ORIGIN, read_platform
 
 
 class ClosingDraft(NamedTuple):

@@ -22,12 +22,12 @@ from allotment.billing.cost_forecast import (
 from allotment.billing.periods import HOUR_SECONDS, Period, format_moment, month_period
 from allotment.billing.prices import PriceList
 from allotment.billing.recorded_use import ClusterRecord, UsageRecord, Use
+from allotment.branches.platform_settings import has_status_at_origin, list_cluster_names, read_reporter_keys
 from allotment.declared.kinds.platform import Billing
 from allotment.diff.cost_diff import CostChange
 from allotment.diff.month_forecast import MonthForecast
 from allotment.services.billing.usage_reader import read_fetched_record
 from allotment.services.check.catalog_check import check_catalog
-from allotment.services.platform_settings import has_status_at_origin, list_cluster_names, read_reporter_keys
 
 STALE_SECONDS = 2 * HOUR_SECONDS  # a reporter reports each hour
 _CLOCK_TOLERANCE = 86_400  # seconds that the clock of a cluster may be ahead

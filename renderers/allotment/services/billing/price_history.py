@@ -13,6 +13,7 @@ from allotment.adapters.git.history import list_first_parent_times, list_first_p
 from allotment.billing.late_changes import LateChange, MergedTerms, find_late_changes
 from allotment.billing.periods import Period
 from allotment.billing.prices import PriceList
+from allotment.branches.platform_settings import list_cluster_names
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.stock import Stock
@@ -23,7 +24,6 @@ from allotment.declared.tenant_resources import INSTANCE
 from allotment.problems import OperationRefused
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.check.workers import read_scope
-from allotment.services.platform_settings import list_cluster_names
 
 _MAX_MERGES = 100_000  # that changed the platform
 _CLOCK_TOLERANCE = 86_400  # seconds that a clock may be ahead

@@ -14,6 +14,7 @@ from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.overlay_source import OverlaySource
+from allotment.branches.merged_branch import fetch_declared_branch
 from allotment.diff.change_plan import ChangePlan
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.operation_id import BuildChange, add_operation_id, list_read_paths, name_operation_branch
@@ -25,7 +26,6 @@ from allotment.services.changes.folder_comparison import FolderComparison
 from allotment.services.changes.operations import OperationFinder, OperationUse, RepeatedChange
 from allotment.services.check.check_options import OpenCache
 from allotment.services.check.repository_check import check_repository
-from allotment.services.platform_settings import fetch_declared_branch
 from allotment.services.pull_requests.change_plan import plan_files
 
 ChooseDay = Callable[[Source], datetime.date]

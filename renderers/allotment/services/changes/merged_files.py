@@ -6,8 +6,8 @@ from pathlib import Path
 
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.repository import Repository
+from allotment.branches.merged_branch import find_fetched_branch
 from allotment.problems import OperationRefused
-from allotment.services.platform_settings import find_fetched_branch
 
 
 def read_merged_versions(root: Path, path: str) -> list[bytes | None]:

@@ -13,6 +13,7 @@ from allotment.billing.ledger_bill import read_bill
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import month_period, previous_month
 from allotment.billing.recorded_use import UsageRecord
+from allotment.branches.declarations_clone import DeclarationsClone, DeclaredCommit
 from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.platform import Platform
 from allotment.portal.inert_text import hide_tenants
@@ -25,7 +26,6 @@ from allotment.services.billing.closed_bill import fetch_ledger
 from allotment.services.billing.ledger_branch import LedgerBranch
 from allotment.services.billing.ledger_check import require_sound_ledger
 from allotment.services.billing.month_forecasts import CurrentMonth
-from allotment.services.reporter.clone import Clone, DeclaredCommit
 
 MAX_CLOSED_MONTHS = 24
 
@@ -39,7 +39,7 @@ class ClosedMonths(NamedTuple):
 
 
 def read_closed_months(
-    clone: Clone, declared: DeclaredCommit, platform: Platform, zone: datetime.tzinfo
+    clone: DeclarationsClone, declared: DeclaredCommit, platform: Platform, zone: datetime.tzinfo
 ) -> ClosedMonths:
     """Return the closed months. Raises OperationRefused if origin doesn't answer."""
     source = BillingSource(clone, declared, platform, zone)

@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from allotment.adapters.forge.forge import Forge, ForgeError
+from allotment.branches.declarations_clone import DeclarationsClone, DeclaredCommit
+from allotment.branches.platform_settings import ORIGIN
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.portal.tenant_area import PullRequestEntry
 from allotment.problems import OperationRefused
-from allotment.services.platform_settings import ORIGIN
 from allotment.services.pull_requests.pending_resources import PendingChange, PendingReader
 from allotment.services.pull_requests.plan_comment import STATUS_CONTEXT
-from allotment.services.reporter.clone import Clone, DeclaredCommit
 
 CHECK_SECONDS = 60.0  # between two reads, each of which makes several requests
 _VERDICTS = {"success": "can be merged", "failure": "can't be merged", "error": "can't be merged"}
@@ -30,7 +30,7 @@ class OpenPullRequests:
 
     def __init__(
         self,
-        clone: Clone,
+        clone: DeclarationsClone,
         connect: Callable[[Platform], Forge],
         warn: Callable[[str], None],
         check_seconds: float = CHECK_SECONDS,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.page_folder import PageFolder
 from allotment.billing.periods import month_period, previous_month
+from allotment.branches.declarations_clone import DeclarationsClone
 from allotment.declared.reading import suggest_name
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.observed.resource_rows import read_offers
@@ -42,7 +43,6 @@ from allotment.services.portal.site_inputs import (
 from allotment.services.portal.site_reader import list_reserved, read_site_facts
 from allotment.services.portal.tenant_reader import TenantInputs
 from allotment.services.portal.tenant_writer import TenantResult, TenantWriter
-from allotment.services.reporter.clone import Clone
 from allotment.services.status_view.status_view import StatusView
 from allotment.services.status_view.tenant_facts_reader import read_tenant_facts
 
@@ -77,7 +77,7 @@ class SiteBuilder:
 
     def __init__(
         self,
-        clone: Clone,
+        clone: DeclarationsClone,
         folder: PageFolder,
         *,
         tenant: str | None = None,

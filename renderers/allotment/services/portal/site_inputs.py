@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from allotment.branches.platform_settings import read_platform
 from allotment.branches.status_branches import tenant_of, tenant_path, usage_owner, usage_path
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import Scope
@@ -20,7 +21,6 @@ from allotment.problems import AllotmentError
 from allotment.reports.status_tables import is_stale
 from allotment.services.billing.month_forecasts import CurrentMonth, find_current_month
 from allotment.services.check.catalog_check import CatalogCheck, check_catalog
-from allotment.services.platform_settings import read_platform
 from allotment.services.portal.invoice_reader import ClosedMonths, read_closed_months
 from allotment.services.portal.merge_history import MergeHistory
 from allotment.services.portal.platform_reader import summarize_publish

@@ -11,6 +11,7 @@ from allotment.billing.invoices import Invoice
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import parse_moment
 from allotment.billing.recorded_use import UsageRecord
+from allotment.branches.status_reader import walk_history
 from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.tenant import Tenant
@@ -29,7 +30,6 @@ from allotment.services.billing.usage_reader import UsageReader
 from allotment.services.check.workers import read_scope
 from allotment.services.portal.invoice_reader import InvoiceReader
 from allotment.services.portal.resource_reader import ResourceInputs, read_resources
-from allotment.services.reporter.status_reader import walk_history
 
 MAX_PULL_REQUESTS = 50
 _MAX_VERSIONS = 100  # of a status that are read for them

@@ -21,6 +21,13 @@ from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.commits import CommitMessage
 from allotment.adapters.git.history import is_on_first_parents
 from allotment.adapters.git.remote import Remote
+from allotment.branches.declared_resources import is_declared
+from allotment.branches.platform_settings import (
+    list_cluster_names,
+    read_platform,
+    read_publisher_key,
+    read_reporter_keys,
+)
 from allotment.branches.rendered_branches import (
     SOURCE_REF,
     RenderedBranches,
@@ -35,12 +42,6 @@ from allotment.lifecycle import brake
 from allotment.manifests.names import rendered_branch
 from allotment.manifests.paths import current_path, is_marker
 from allotment.problems import AllotmentError, OperationRefused
-from allotment.services.platform_settings import (
-    list_cluster_names,
-    read_platform,
-    read_publisher_key,
-    read_reporter_keys,
-)
 from allotment.services.publish.commit_message import format_commit_message
 from allotment.services.publish.observed_state import StatusReader
 from allotment.services.publish.release import Release
@@ -51,7 +52,6 @@ from allotment.services.publish.retention_record import (
     push_with_record,
     record_move,
 )
-from allotment.services.reporter.declared_resources import is_declared
 
 MAX_TRIES = 10
 BACKOFF = Backoff(0.2, 10.0, jitter=(0, 1))  # the waits after another publish was faster

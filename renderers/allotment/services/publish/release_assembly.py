@@ -7,6 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from allotment.adapters.declaration_source import Source, path_problem
+from allotment.branches.platform_settings import read_lifecycle
 from allotment.capacity.units import UnitClaim
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import Scope, folder_of
@@ -16,7 +17,6 @@ from allotment.rules import stock
 from allotment.services.check.repository_check import RepositoryCheck
 from allotment.services.check.tenant_error import build_rejection
 from allotment.services.check.workers import locate_findings
-from allotment.services.platform_settings import read_lifecycle
 from allotment.services.publish.instance_retention import limit_retention
 from allotment.services.publish.node_replacement import NodeReplacementGuard
 from allotment.services.publish.observed_state import ObservedState

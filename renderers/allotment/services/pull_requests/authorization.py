@@ -12,6 +12,7 @@ from typing import Any
 from allotment.adapters.declaration_source import Source, path_problem
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.tree_comparison import ChangedFile
+from allotment.branches.platform_settings import read_lifecycle
 from allotment.declared import documents
 from allotment.declared.approvers import ChangeAuthority
 from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
@@ -23,7 +24,6 @@ from allotment.declared.reading import read_folder
 from allotment.problems import Problem
 from allotment.rules.ownership import RULE, FileChange, Review, check_authorization
 from allotment.services.check.workers import locate_findings
-from allotment.services.platform_settings import read_lifecycle
 
 OWNERSHIP_PATH = "platform/ownership.yaml"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from allotment.adapters.git.remote import tracking_ref
 from allotment.branches.branch import Branch
+from allotment.branches.platform_settings import ORIGIN, list_cluster_names, read_publisher_key, resolve_branch_urls
 from allotment.branches.rendered_branches import approved_ref, last_publish, last_released_deletion, published_ref
 from allotment.declared.kinds.platform import Brake
 from allotment.declared.layout import DeclarationPath, Scope, parse_path
@@ -28,7 +29,6 @@ from allotment.lifecycle.brake import (
 )
 from allotment.manifests.names import rendered_branch
 from allotment.manifests.paths import current_path
-from allotment.services.platform_settings import ORIGIN, list_cluster_names, read_publisher_key, resolve_branch_urls
 
 if TYPE_CHECKING:
     from allotment.adapters.git.commit_source import CommitSource, TreeSource

@@ -24,6 +24,8 @@ from allotment.adapters.git.sandbox_repository import open_offline, sandbox_repo
 from allotment.adapters.git.tree_comparison import ChangedFile
 from allotment.adapters.git.trees import REGULAR, MalformedTree
 from allotment.adapters.git.work_tree import checked_out_commit, commit_of_folder
+from allotment.branches.platform_settings import has_status_at_origin, read_platform, read_reporter_keys
+from allotment.branches.status_reader import read_cached_cold_times, read_cached_deletion_marks
 from allotment.diff.change_plan import ChangePlan, Destruction, WorkTree
 from allotment.diff.cold_starts import ColdStart, ColdStartTime
 from allotment.observed.deletion_point import compute_point_of_no_return, describe_data_deadline
@@ -31,7 +33,6 @@ from allotment.preparation.runtime_state import all_prepared_state
 from allotment.services.check.check_options import CheckOptions, OpenCache
 from allotment.services.check.repository_check import RepositoryCheck, check_repository
 from allotment.services.check.workers import count_cores
-from allotment.services.platform_settings import has_status_at_origin, read_platform, read_reporter_keys
 from allotment.services.pull_requests.brake_forecast import read_cached_items
 from allotment.services.pull_requests.merge_plan import (
     MergePlan,
@@ -42,7 +43,6 @@ from allotment.services.pull_requests.merge_plan import (
 )
 from allotment.services.pull_requests.month_budget import with_month_forecasts
 from allotment.services.rendered_catalog_check import check_rendered_catalog
-from allotment.services.reporter.status_reader import read_cached_cold_times, read_cached_deletion_marks
 
 LOST_IMMEDIATELY = (
     "its grace period has ended, so the next publish may delete its data: a later"

@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo
 from allotment.adapters.declaration_source import path_problem
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.repository import Repository
+from allotment.branches.platform_settings import read_platform
 from allotment.capacity.pricing import format_money
 from allotment.declared.layout import Scope, path_of
 from allotment.diff.change_plan import ChangePlan
 from allotment.diff.month_forecast import MonthForecast
 from allotment.rules import budget
 from allotment.services.billing.month_forecasts import forecast_changes
-from allotment.services.platform_settings import read_platform
 
 
 def with_month_forecasts(here: Repository, base: CommitSource, plan: ChangePlan, now: datetime.datetime) -> ChangePlan:

@@ -24,6 +24,7 @@ from allotment.adapters.forge.forge import (
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import FetchTooCostly, Remote, UnsoundObjects
 from allotment.adapters.processes import Limit
+from allotment.branches.platform_settings import list_cluster_names, read_publisher_key, read_reporter_keys
 from allotment.branches.rendered_branches import read_rendered_branches
 from allotment.branches.status_branches import read_status_branches
 from allotment.declared.people import Account, normalize_login
@@ -31,7 +32,6 @@ from allotment.problems import AllotmentError, IsolationBroken, OperationRefused
 from allotment.reports.markdown import code_span
 from allotment.reports.plan.comment import MARKER
 from allotment.rules.ownership import Review
-from allotment.services.platform_settings import list_cluster_names, read_publisher_key, read_reporter_keys
 from allotment.services.pull_requests import plan_sandbox
 from allotment.services.pull_requests.authorization import list_forge_teams
 from allotment.services.pull_requests.plan_sandbox import (

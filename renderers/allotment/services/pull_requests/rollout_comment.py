@@ -17,8 +17,16 @@ from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.remote import FetchTooCostly, Remote, UnsoundObjects
 from allotment.adapters.git.trees import MalformedTree
 from allotment.adapters.processes import Limit
+from allotment.branches.declared_resources import (
+    find_cluster,
+    parse_resource_path,
+    read_declaration_at,
+    read_published_blobs,
+)
+from allotment.branches.platform_settings import read_consoles, read_publisher_key, read_reporter_keys
 from allotment.branches.rendered_branches import RenderedBranches, read_rendered_branches
 from allotment.branches.retention_ref import RETAINED, last_record
+from allotment.branches.status_reader import read_reported_status
 from allotment.declared.layout import ROOTS
 from allotment.declared.tenant_resources import INSTANCE
 from allotment.observed.retention import RetainedTenant
@@ -26,7 +34,6 @@ from allotment.observed.rollout import ResourceRef, RolloutStage, derive_stage
 from allotment.observed.status import TenantStatus
 from allotment.reports.links import Consoles, InstanceLinks, instance_links
 from allotment.reports.rollout import MARKER, Rollout, render_comment
-from allotment.services.platform_settings import read_consoles, read_publisher_key, read_reporter_keys
 from allotment.services.pull_requests.plan_comment import (
     PullRequestSource,
     find_own_comments,
@@ -35,13 +42,6 @@ from allotment.services.pull_requests.plan_comment import (
 )
 from allotment.services.pull_requests.plan_sandbox import PlanBudget
 from allotment.services.pull_requests.pull_failures import PullFailure, capture_failure
-from allotment.services.reporter.declared_resources import (
-    find_cluster,
-    parse_resource_path,
-    read_declaration_at,
-    read_published_blobs,
-)
-from allotment.services.reporter.status_reader import read_reported_status
 
 STATUS_CONTEXT = "allot/rollout"
 FOLLOW_PERIOD = datetime.timedelta(days=7)

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
+from allotment.branches.declarations_clone import DeclarationsClone
+from allotment.branches.platform_settings import ORIGIN, read_publisher_key
 from allotment.branches.rendered_branches import read_rendered_branches
 from allotment.diagnosis.cluster_snapshot import (
     APPLICATIONS,
@@ -25,9 +27,7 @@ from allotment.observed.edits import ManualEdit
 from allotment.observed.objects import PLATFORM_OWNER, LiveObject
 from allotment.observed.status import ApplicationStatus, TenantStatus
 from allotment.problems import OperationRefused
-from allotment.services.platform_settings import ORIGIN, read_publisher_key
 from allotment.services.reporter import edit_detection
-from allotment.services.reporter.clone import Clone
 from allotment.services.reporter.published_objects import PublishedBranch
 
 PREFETCHED_TENANTS = 50  # the published files of so many tenants are read with one request
@@ -51,7 +51,7 @@ class PublishedCommit(NamedTuple):
 def fetch_published_commit(root: Path, cluster: str) -> PublishedCommit:
     """Fetch a cluster's rendered branch into the repository that contains `root`. Return the last published commit."""
     try:
-        clone = Clone(root)
+        clone = DeclarationsClone(root)
         has_origin = clone.has_origin
     except OperationRefused:
         return PublishedCommit(

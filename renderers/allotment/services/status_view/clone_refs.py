@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from allotment.branches.declarations_clone import DeclarationsClone
+from allotment.branches.platform_settings import ORIGIN, read_reporter_keys
 from allotment.branches.rendered_branches import SOURCE_REF, published_ref
 from allotment.branches.retention_ref import RETAINED
 from allotment.branches.status_branches import reported_ref
 from allotment.manifests.names import rendered_branch, status_branch
-from allotment.services.platform_settings import ORIGIN, read_reporter_keys
-from allotment.services.reporter.clone import Clone
 
 
 class CloneRefs:
     """The declared commit, the URLs of the branches, and the keys of the reporters, as one clone sees them."""
 
-    def __init__(self, clone: Clone) -> None:
+    def __init__(self, clone: DeclarationsClone) -> None:
         """Fetch the declared commit. Raises OperationRefused if origin doesn't answer."""
         self.clone = clone
         self.declared_commit = clone.fetch_declared_commit()

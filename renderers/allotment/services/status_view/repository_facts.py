@@ -10,6 +10,8 @@ from allotment.adapters.checkout_paths import is_regular
 from allotment.adapters.folder_source import FolderSource
 from allotment.adapters.git.repository import Repository as Git
 from allotment.billing.periods import Period, find_day, month_period, next_month, previous_month
+from allotment.branches.declarations_clone import DeclarationsClone
+from allotment.branches.status_reader import NEVER_REPORTED
 from allotment.declared.forges import FORGES
 from allotment.declared.kinds.platform import Platform
 from allotment.diagnosis.repository import BranchState, ClusterBranches, LedgerState, RepositoryState
@@ -24,8 +26,6 @@ from allotment.services.billing.closed_bill import fetch_ledger
 from allotment.services.billing.ledger_check import list_faults
 from allotment.services.billing.price_history import is_history_complete, list_late_changes
 from allotment.services.check.repository_check import RepositoryCheck
-from allotment.services.reporter.clone import Clone
-from allotment.services.reporter.status_reader import NEVER_REPORTED
 from allotment.services.status_view.publish_check import PublishCheck
 from allotment.services.status_view.status_view import StatusView
 from allotment.starter.program import PROGRAM_LOCK, REQUIREMENTS_LOCK
@@ -37,7 +37,7 @@ def collect_repository_facts(root: Path, repository_check: RepositoryCheck, chec
     `check` finds out the state of publishing.
     """
     try:
-        clone = Clone(root) if Git(root).has_commits() else None
+        clone = DeclarationsClone(root) if Git(root).has_commits() else None
     except OperationRefused:  # the folder is not in a Git repository
         clone = None
     platform = repository_check.catalog.platform.get_singleton(Platform)
@@ -99,7 +99,7 @@ def _read_branches(view: StatusView, check: PublishCheck) -> BranchState:
     return describe_branches(view, check.find_state(view), unpublished, datetime.datetime.now(datetime.UTC))
 
 
-def _read_ledger(clone: Clone) -> LedgerState:
+def _read_ledger(clone: DeclarationsClone) -> LedgerState:
     """Return the state of the ledger, and the late prices since the last closed month, or since the start of the last month."""
     try:
         source = open_billing_source(clone)

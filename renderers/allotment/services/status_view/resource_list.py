@@ -11,6 +11,8 @@ import msgspec
 
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.file_cache import FileCache, program_key
+from allotment.branches.declarations_clone import DeclarationsClone
+from allotment.branches.platform_settings import read_platform
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.observed.offer_rows import SpecRow, StockOffer, build_spec_rows, build_stock_offers
 from allotment.observed.resource_rows import (
@@ -24,8 +26,6 @@ from allotment.observed.resource_rows import (
 from allotment.observed.status import ClusterStatus
 from allotment.problems import AllotmentError
 from allotment.services.check.check_options import OpenCache
-from allotment.services.platform_settings import read_platform
-from allotment.services.reporter.clone import Clone
 from allotment.services.status_view.clone_refs import CloneRefs
 
 _KEY = "listing"  # the only value in the cache
@@ -58,7 +58,7 @@ class ListingReader:
 
     def __init__(
         self,
-        clone: Clone,
+        clone: DeclarationsClone,
         choose_day: Callable[[Source], datetime.date],
         open_listing: OpenCache | None = None,
         open_facts: OpenCache | None = None,

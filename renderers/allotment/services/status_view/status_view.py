@@ -10,8 +10,20 @@ from typing import NamedTuple, TypeVar
 
 from allotment.adapters.git.commit_source import READ_AHEAD_FILES, CommitSource
 from allotment.branches.branch import Branch
+from allotment.branches.declarations_clone import DeclarationsClone
+from allotment.branches.declared_resources import (
+    DeclaredResource,
+    find_cluster,
+    is_declared_in,
+    list_resources,
+    prefetch_published,
+    read_declaration_at,
+    read_published_blobs,
+)
+from allotment.branches.platform_settings import ORIGIN, read_consoles, read_publisher_key
 from allotment.branches.rendered_branches import read_rendered_branches
 from allotment.branches.retention_ref import RETAINED, LastRecord, last_record
+from allotment.branches.status_reader import NEVER_REPORTED, ReportedStatus, read_history, read_reported_status
 from allotment.conditions import STOPPED
 from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.declaration import Declaration
@@ -26,18 +38,6 @@ from allotment.observed.rollout import BlobVersions, Resource, ResourceRef, Roll
 from allotment.observed.status import Instance, TenantStatus, Transition
 from allotment.problems import OperationRefused
 from allotment.reports.links import Consoles
-from allotment.services.platform_settings import ORIGIN, read_consoles, read_publisher_key
-from allotment.services.reporter.clone import Clone
-from allotment.services.reporter.declared_resources import (
-    DeclaredResource,
-    find_cluster,
-    is_declared_in,
-    list_resources,
-    prefetch_published,
-    read_declaration_at,
-    read_published_blobs,
-)
-from allotment.services.reporter.status_reader import NEVER_REPORTED, ReportedStatus, read_history, read_reported_status
 from allotment.services.status_view.clone_refs import CloneRefs
 
 ReportedResource = tuple[TenantStatus, Resource]
@@ -76,7 +76,9 @@ class _OutdatedResource(NamedTuple):
 class StatusView(CloneRefs):
     """The state at one point in time, as one clone sees it. Reads the published release only if it is needed."""
 
-    def __init__(self, clone: Clone, tenant: str | None = None, *, selection: Collection[str] | None = None) -> None:
+    def __init__(
+        self, clone: DeclarationsClone, tenant: str | None = None, *, selection: Collection[str] | None = None
+    ) -> None:
         """Read the state of a tenant, of the tenants of a selection, or by default of all tenants.
 
         Raises OperationRefused if a remote doesn't answer.

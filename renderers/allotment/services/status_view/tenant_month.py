@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime
 
 from allotment.billing.declared_costs import DeclaredCosts
+from allotment.branches.platform_settings import read_platform
 from allotment.services.billing.cost_reader import compute_costs
 from allotment.services.billing.month_forecasts import find_current_month, read_month_record
-from allotment.services.platform_settings import read_platform
 from allotment.services.status_view.status_view import StatusView
 
 

@@ -1,4 +1,4 @@
-"""Reads the branch, the keys, the URLs and other settings that a caller needs before it reads the whole source.
+"""Reads the keys, the URLs and other settings that a caller needs before it reads the whole source.
 
 A source holds the declarations: it is a folder or a commit.
 """
@@ -6,30 +6,23 @@ A source holds the declarations: it is a folder or a commit.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from allotment.adapters.checkout_paths import find_work_trees
 from allotment.adapters.declaration_source import Source
-from allotment.adapters.folder_source import FolderSource
-from allotment.adapters.git.commit_source import CommitSource
-from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.repository import UNKNOWN_KEY, Repository
+from allotment.adapters.git.repository import UNKNOWN_KEY
 from allotment.declared.documents import read
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import PLATFORM, Scope, path_of
 from allotment.declared.reading import read_folder
-from allotment.declared.values import BranchName, SshKey
-from allotment.problems import OperationRefused, quote_value
+from allotment.declared.values import SshKey
 from allotment.reports.links import Consoles
 
 ORIGIN = "origin"
 PLATFORM_FILE = "platform/platform.yaml"
-DEFAULT_BRANCH = "main"
 
 
 def read_platform(source: Source) -> Platform | None:
@@ -39,74 +32,6 @@ def read_platform(source: Source) -> Platform | None:
     except (KeyError, OSError):
         return None
     return declared.model if declared else None
-
-
-def read_branch(source: Source) -> str:
-    """Return the branch that the Platform declaration names in spec.git.branch; `main` if it names no valid branch.
-
-    Reads only this field, so the other fields of the declaration may be invalid.
-    """
-    return _read_declared_branch(source) or DEFAULT_BRANCH
-
-
-def _read_declared_branch(source: Source) -> str | None:
-    """Return the branch in spec.git.branch, by default `main`; None if the file or the field can't be read."""
-    try:
-        value = read(source.read(PLATFORM_FILE)).value
-        branch = value["spec"]["git"].get("branch", DEFAULT_BRANCH)  # type: ignore[index]
-        return str(TypeAdapter(BranchName).validate_python(branch))
-    except (OSError, KeyError, TypeError, AttributeError, ValidationError):
-        return None
-
-
-class DeclaredBranch(NamedTuple):
-    """The branch of the declarations that count as merged, and its newest commit; None if the remote lacks the branch."""
-
-    name: str
-    tip: str | None
-
-
-def fetch_declared_branch(root: Path, remote: Remote, likely: str = DEFAULT_BRANCH) -> DeclaredBranch:
-    """Return the branch that the default branch of a remote declares in spec.git.branch.
-
-    If the remote has no default branch, this is `main`. The work tree and HEAD have no say in the branch: they may hold
-    the files of a stranger, and the branch declares the trusted keys and the hosts that get tokens.
-    `likely` only saves a request if it is the branch. Raises OperationRefused if the remote doesn't answer, or if its
-    default branch doesn't say which branch counts: a stranger may have pushed a branch with the name `main`.
-    """
-    tips = remote.fetch("HEAD", f"refs/heads/{likely}")
-    head = tips.get("HEAD")
-    branch = _read_declared_branch(CommitSource(root, head, remote.repository)) if head else DEFAULT_BRANCH
-    if branch is None:
-        raise OperationRefused(
-            f"the default branch of {quote_value(str(remote))} has no readable {PLATFORM_FILE} in this folder, so no commit"
-            " counts as merged: make the branch of the declarations the default branch at the forge, correct the file there (allot"
-            " validate shows its errors), or go to the folder of the declarations"
-        )
-    name = f"refs/heads/{branch}"
-    return DeclaredBranch(branch, (tips if branch == likely else remote.fetch(name)).get(name))
-
-
-def find_fetched_branch(root: Path, repository: Repository) -> str:
-    """Return the branch of the declarations, without a request to the remote.
-
-    This is the branch that the default branch of origin declares, as this clone last fetched it, or else the default branch
-    itself. A clone that doesn't know the default branch takes the branch that the folder declares.
-    """
-    head = f"refs/remotes/{ORIGIN}/HEAD"
-    try:
-        is_known = repository.find_commit(head) is not None
-    except OperationRefused:
-        if any(find_work_trees(root.resolve())):  # a repository that Git can't read is no proof that nothing is merged
-            raise
-        is_known = False
-    if not is_known:  # this clone was not made with `git clone`
-        return read_branch(FolderSource(root))
-    try:
-        branch = _read_declared_branch(CommitSource(root, head, repository))
-    except OperationRefused:  # the default branch lacks this folder, which may be a stranger's
-        branch = None
-    return branch or repository.git.run_text("rev_parse", "--abbrev-ref", head).removeprefix(f"{ORIGIN}/")
 
 
 def read_publisher_key(source: Source) -> str | None:

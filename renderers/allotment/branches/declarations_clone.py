@@ -6,20 +6,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from allotment.adapters.checkout_paths import find_work_trees
+from allotment.adapters.declaration_source import Source
+from allotment.adapters.folder_source import FolderSource
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote, without_userinfo
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.uncommitted import count_differing_files
+from allotment.branches.merged_branch import fetch_declared_branch, read_branch
+from allotment.branches.platform_settings import ORIGIN, BranchUrls, read_platform, resolve_branch_urls
 from allotment.declared.layout import ROOTS
 from allotment.problems import OperationRefused
-from allotment.services.platform_settings import (
-    ORIGIN,
-    BranchUrls,
-    fetch_declared_branch,
-    read_branch,
-    read_platform,
-    resolve_branch_urls,
-)
 
 MAX_SEARCHED = 100  # commits that are searched for a readable Platform declaration
 
@@ -42,7 +39,7 @@ class DeclaredCommit(NamedTuple):
         return f"{self.branch} of {ORIGIN}" if self.branch else "HEAD"
 
 
-class Clone:
+class DeclarationsClone:
     """A clone of the repository of declarations, and the remotes that it uses.
 
     `status` is the URL of the status branches; by default it is the declared URL.
@@ -133,7 +130,7 @@ class Clone:
     def start_folder_comparison(self, declared: DeclaredCommit) -> Future[int]:
         """Start a thread that counts the files in this folder that differ from the declared commit, and return its result."""
         executor = ThreadPoolExecutor(1)
-        count = executor.submit(Clone(self.root).count_differing_files, declared)
+        count = executor.submit(DeclarationsClone(self.root).count_differing_files, declared)
         executor.shutdown(wait=False)
         return count
 
@@ -149,7 +146,7 @@ class Clone:
         return resolve_branch_urls(self.find_settings_commit(declared), ORIGIN, status=self._status)
 
 
-class SourceClone(Clone):
+class SourceClone(DeclarationsClone):
     """A clone that a service keeps. It reads the branch `branch` of the repository `source` in place of origin."""
 
     has_origin = True
@@ -174,3 +171,30 @@ class SourceClone(Clone):
         if tip is None:
             raise OperationRefused(f"the source has no branch {self._branch}")
         return DeclaredCommit(self._open_source(tip), self._branch)
+
+
+def open_merged_source(root: Path, *, may_be_folder: bool = True) -> Source:
+    """Return the merged declarations, because a branch can name other hosts.
+
+    If the folder has no remote, return the folder, or raise OperationRefused if `may_be_folder` is false. Raises
+    OperationRefused if no remote is named origin, if origin doesn't answer, or if nothing is merged.
+    """
+    clone = DeclarationsClone(root)
+    try:
+        remotes = clone.repository.git.remotes
+    except OperationRefused:
+        if any(find_work_trees(root)):  # a repository that Git can't read is no proof that nothing is merged
+            raise
+        remotes = []
+    if not remotes and may_be_folder:
+        return FolderSource(root)
+    if not remotes or not clone.has_origin:
+        remedy = f"`git remote rename {remotes[0]} origin`" if remotes else "`git remote add origin URL`"
+        raise OperationRefused(
+            "the hosts come from the merged declarations of the remote origin, and this clone has none of this name:"
+            f" {remedy}"
+        )
+    declared = clone.fetch_declared_commit()
+    if not declared.branch:
+        raise OperationRefused(f"the hosts come from the merged declarations, and {declared.label} is not merged")
+    return declared.source

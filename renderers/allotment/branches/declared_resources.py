@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.branches.branch import Branch
+from allotment.branches.platform_settings import read_platform
 from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.app import App
 from allotment.declared.kinds.declaration import Declaration
@@ -25,7 +26,6 @@ from allotment.manifests import paths
 from allotment.observed.rollout import BlobVersions, DeletingVolume, ResourceRef
 from allotment.preparation.runtime_state import ALL_PREPARED
 from allotment.preparation.start_gates import find_start_gates
-from allotment.services.platform_settings import read_platform
 
 
 class DeclaredResource(NamedTuple):
