@@ -36,10 +36,10 @@ test-changed: .venv/ready
 test-install: .venv/ready
 	$(BIN)/pytest -n 2 -m install
 
-# Two groups of modules at a time, those that take longest first, each worker with clusters of its own. As root, those that
+# Three groups of modules at a time, those that take longest first, each worker with clusters of its own. As root, those that
 # need a node that runs containers are among them; else they say why they are skipped. A wait that took too long runs once
 # more, and the end of the output names it; an assertion that fails never runs again. The commit draws a long scenario.
-E2E := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=15 -r sR --reruns 1 --only-rerun NotInTime \
+E2E := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=15 -r sR --reruns 1 --only-rerun NotInTime \
 	--rerun-show-tracebacks
 e2e: controlplane
 	$(E2E) -m "e2e and not scale" --scenarios drawn

@@ -61,6 +61,40 @@ def test_no_output_goes_through_a_link_of_the_checkout(
     assert list((tmp_path / "outside").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("instance", "create", "--from"),
+        ("member", "add", "solo-ada", "ben", "--role", "Viewer", "--ssh-key"),
+    ],
+)
+def test_no_file_is_read_through_a_link_of_the_checkout(
+    words: tuple[str, ...], published: Place, allot: Allot, tmp_path: Path
+) -> None:
+    """The message would show the file of the person to which the link leads."""
+    (tmp_path / ".netrc").write_text("machine github.com login ada password s3cret\n")
+    (published.root / "table.csv").symlink_to(tmp_path / ".netrc")
+    result = allot(*words, published.root / "table.csv", "--repo", published.root)
+    assert (result.code, "s3cret" in result.out + result.err) == (2, False), result
+    assert "is a link in a work tree" in result.err
+
+
+@pytest.mark.parametrize("words", [("render",), ("portal", "build")])
+def test_an_output_folder_has_no_files_of_the_repository(
+    words: tuple[str, ...], published: Place, allot: Allot
+) -> None:
+    """A pull request can add files below an ignored folder, with the marker of an earlier output."""
+    (published.root / "out").mkdir()
+    for name in (".allotment-tree", ".allotment-portal", "evil.yaml"):
+        (published.root / "out" / name).touch()
+    git(published.root, "add", "--force", "out")
+    published.merge()
+    result = allot(*words, "--out", published.root / "out", "--repo", published.root)
+    assert (result.code, "contains files of the repository" in result.err) == (2, True), result
+    git(published.root, "rm", "-rq", "out")
+    assert allot(*words, "--out", published.root / "out", "--repo", published.root).code == 0
+
+
 def test_the_portal_replaces_no_repository(published: Place, allot: Allot) -> None:
     (published.root / ".allotment-portal").touch()
     before = git(published.root, "rev-parse", "HEAD")

@@ -270,6 +270,43 @@ def test_a_repository_that_git_cannot_read_is_no_folder_without_origin(published
     assert (opened.code, opened.out, "is not in a Git repository" in opened.err) == (2, "", True)
 
 
+@pytest.mark.parametrize("is_in_environment", [True, False])
+def test_a_bare_repository_in_place_of_the_folder_is_no_repository(
+    is_in_environment: bool, published: Place, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pull request can replace the folder that a person names by the files of a bare repository, with programs of Git."""
+    mono, ran = tmp_path / "mono", tmp_path / "ran"
+    git(tmp_path, "init", "-q", str(mono))
+    git(tmp_path, "clone", "-q", "--bare", str(published.remote), str(mono / "gpus"))
+    git(mono / "gpus", "config", "core.sshCommand", f"touch {ran}; false")
+    git(mono / "gpus", "remote", "set-url", "origin", "ssh://forge.evil.example/gpus")
+    if is_in_environment:
+        monkeypatch.setenv("ALLOT_REPO", str(mono / "gpus"))
+    options = () if is_in_environment else ("--repo", mono / "gpus")
+    for words in (("status",), ("bootstrap",), ("publish", "--dry-run"), ("instance", "open", "solo-ada/webui")):
+        result = allot(*words, *options)
+        assert (result.code != 0, ran.exists()) == (True, False), result
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_no_command_pushes_to_a_repository_of_the_checkout(
+    scheme: str, published: Place, allot: Allot, tmp_path: Path
+) -> None:
+    """Git would run its hooks. A repository beside the work tree is the person's."""
+    trial = published.root / "trial.git"
+    git(tmp_path, "init", "-q", "--bare", str(trial))
+    (trial / "hooks/pre-receive").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (trial / "hooks/pre-receive").chmod(0o755)
+    url = f"file://{trial}" if scheme else "./trial.git"
+    edit(published.root, WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
+    git(published.root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "Stop", WEBUI)
+    refused = published.publish("--to", url)
+    assert (refused.code, "is a repository in a work tree" in refused.err) == (2, True), refused
+    assert not (tmp_path / "ran").exists()
+    trial.rename(tmp_path / "trial.git")
+    assert published.publish("--to", f"{scheme}{tmp_path}/trial.git").code == 0
+
+
 def test_a_repository_in_the_environment_may_not_become_a_submodule(
     published: Place, allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -323,7 +360,10 @@ def test_an_unpacked_archive_is_no_repository(
         GitCommands(sample / "tenants").url_of("origin")
 
 
-def test_a_clone_of_the_program_below_another_repository_is_itself(tmp_path: Path) -> None:
+def test_a_clone_of_the_program_below_a_repository_of_the_home_folder_is_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     git(tmp_path, "init", "-q")
     git(tmp_path, "remote", "add", "origin", "https://dotfiles.example/me")
     git(tmp_path, "init", "-q", "--bare", "cache/clone.git")

@@ -245,6 +245,10 @@ def test_a_clone_of_an_empty_repository_is_fine(allot: Allot, tmp_path: Path) ->
         (("--currency", "euro"), "--currency"),
         (("--time-zone", "CET+1"), "--time-zone"),
         (("--time-zone", "Europe/Berlln"), "--time-zone: 'Europe/Berlln' is not allowed here: write an IANA time zone"),
+        (
+            ("--program", f"git+https://ghp_1234@github.com/a/b@{40 * '0'}"),
+            "a token, which a commit would publish: omit it",
+        ),
         (("--program", "allotment==0.1.0"), "--program: 'allotment==0.1.0' names nothing that stays the same"),
         (("--program", "git+https://git.acme.dev/allotment@main"), "--program"),
         (("--program", f"git+https://git.acme.dev/allotment@{39 * 'a'}"), "--program"),

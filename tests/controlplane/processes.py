@@ -19,7 +19,7 @@ MARK = "ALLOT_CONTROLPLANE_OF"  # its value is the folder that the process belon
 LOOPBACK = "127.0.0.1"
 SHOWN = 20  # lines of a log
 # Go programs collect garbage a third as often, up to a limit of memory: a test bed has more memory than cores.
-GO = {"GOGC": "300", "GOMEMLIMIT": "1200MiB"}
+GO = {"GOGC": "300", "GOMEMLIMIT": "1000MiB"}
 _children: list[subprocess.Popen[bytes]] = []  # of this process; whom it forgets it would be warned about
 
 

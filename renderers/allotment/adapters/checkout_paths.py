@@ -14,6 +14,30 @@ def find_work_trees(folder: Path) -> Iterator[Path]:
     return (each for each in (folder, *folder.parents) if os.path.lexists(each / ".git"))
 
 
+def is_in_checkout(folder: Path) -> bool:
+    """Return whether an absolute folder is in a work tree, so that a stranger may have committed its files.
+
+    A work tree that is the home of the person doesn't count, because nobody checks out pull requests there.
+    """
+    home = Path.home().resolve()
+    return any(tree != home for tree in find_work_trees(folder))
+
+
+def refuse_committed_repository(url: str, here: Path) -> None:
+    """Raise OperationRefused if a URL is a path into a work tree: the repository there may have hooks of a stranger.
+
+    A relative path begins at the folder `here`.
+    """
+    path = url.removeprefix("file://")
+    if path == url and ("://" in url or ":" in url.partition("/")[0]):
+        return  # the URL of a server, also in the form host:path
+    folder = Path(os.path.realpath(here / path))
+    if not os.path.lexists(folder / ".git") and is_in_checkout(folder):
+        raise OperationRefused(
+            f"{quote_value(url)} is a repository in a work tree, and a stranger may have committed its hooks: name a folder outside"
+        )
+
+
 def is_regular(root: Path, path: str) -> bool:
     """Return whether a path below `root` is a regular file, and no part of the path is a symbolic link."""
     *above, _ = PurePosixPath(path).parents

@@ -68,6 +68,7 @@ def build(
       allot portal build --out site --pending
     """
     from allotment.adapters.checkout_paths import check_outside_sources
+    from allotment.adapters.git.uncommitted import refuse_tracked_files
     from allotment.adapters.page_folder import PageFolder
     from allotment.cli.list_options import current_time
     from allotment.reports.outputs.portal_build import PortalBuildOutput
@@ -76,6 +77,7 @@ def build(
 
     clone = open_clone(repo, url)
     check_outside_sources(clone.root, out)
+    refuse_tracked_files(out)
     builder = SiteBuilder(
         clone,
         PageFolder(out),

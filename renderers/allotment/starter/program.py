@@ -12,8 +12,9 @@ REQUIREMENTS_LOCK, PROGRAM_LOCK = f"{FOLDER}/requirements.lock", f"{FOLDER}/prog
 
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,253})(?::[0-9]{1,5})?"
 _PATH = r"(?:/[A-Za-z0-9._~+-]{1,255}){1,32}"
-_GIT = re.compile(rf"git\+(?:https|ssh)://(?:[A-Za-z0-9._-]{{1,64}}@)?{_HOST}{_PATH}@[0-9a-f]{{40}}")
+_GIT = re.compile(rf"git\+(?:https://|ssh://(?:[A-Za-z0-9._-]{{1,64}}@)?){_HOST}{_PATH}@[0-9a-f]{{40}}")
 _REPOSITORY = re.compile(r"git\+(?:https|ssh)://(?:[^@/]+@)?([^/:]+)(?::\d+)?/(.+?)(?:\.git)?@([0-9a-f]{40})")
+_USERINFO = re.compile(r"(?:git\+)?https?://[^/]*@")
 _WHEEL = re.compile(rf"(?P<url>(?:https?://{_HOST}|file://){_PATH}\.whl)#sha256=(?P<hash>[0-9a-f]{{64}})")
 _IMAGE = re.compile(
     rf"{_HOST}(?:/[a-z0-9][a-z0-9._-]{{0,127}}){{1,16}}(?::[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?@sha256:[0-9a-f]{{64}}"
@@ -73,6 +74,10 @@ def parse_program(text: str) -> Program:
     Raises ValueError, with a message for people, if the text is not a pinned source.
     """
     address = _NAME.sub("", text.strip(), count=1)
+    if _USERINFO.match(address):
+        raise ValueError(
+            "the URL contains a name or a token, which a commit would publish: omit it, or write git+ssh://"
+        )
     if _GIT.fullmatch(address):
         return Program("git", address)
     if wheel := _WHEEL.fullmatch(address):

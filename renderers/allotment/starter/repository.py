@@ -12,9 +12,8 @@ from allotment.starter import ci
 from allotment.starter.declarations import Blank
 from allotment.starter.program import Program, install_commands, lock_files
 
+_ENVIRONMENT = "~/.local/share/allot"
 _GITIGNORE = """\
-# the virtual environment of README.md
-.venv/
 # the output of `allot render --out out`
 /out/
 """
@@ -81,9 +80,11 @@ def _install_notes(program: Program) -> list[str]:
         mounted = '--volume "$PWD:/work" --workdir /work --user "$(id -u)"'
         return [f"    alias allot='podman run --rm {mounted} {program.address}'"]
     return [
-        "    python3 -m venv .venv",
-        *(f"    {command}" for command in install_commands(".venv/bin/pip")),
-        "    . .venv/bin/activate",
+        f"    python3 -I -m venv {_ENVIRONMENT}",
+        *(f"    {command}" for command in install_commands(f"{_ENVIRONMENT}/bin/pip")),
+        f"    . {_ENVIRONMENT}/bin/activate",
+        "",
+        "The environment is outside the clone, because a pull request can add files to each folder of the clone.",
     ]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from allotment.adapters.backoff import Backoff
-from allotment.adapters.checkout_paths import find_work_trees
+from allotment.adapters.checkout_paths import find_work_trees, is_in_checkout
 from allotment.adapters.git.commands import GitCommands
 from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused, escape_unprintable
@@ -209,10 +209,9 @@ def release_clones() -> None:
 
 def _check_place(folder: Path) -> None:
     """Raise OperationRefused if a folder lies in a work tree, except for a work tree that is the person's home."""
-    trees = list(find_work_trees(folder))
-    if any(tree != Path.home().resolve() for tree in trees):
+    if is_in_checkout(folder):
         raise OperationRefused(
-            f"{folder} lies in the work tree {trees[0]}, and a stranger may have committed it: name a folder elsewhere with --data"
+            f"{folder} lies in the work tree {next(find_work_trees(folder))}, and a stranger may have committed it: name a folder elsewhere with --data"
         )
 
 

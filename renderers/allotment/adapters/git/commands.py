@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import git
 
+from allotment.adapters.checkout_paths import is_in_checkout
 from allotment.adapters.processes import Patience, communicate_within
 from allotment.problems import OperationRefused, hide_secrets
 
@@ -233,13 +234,15 @@ class GitCommands:
         """Return the nearest folder with `.git`, or the start folder if it is a bare repository without declarations.
 
         A pull request may contain the files of a bare repository, but no `.git`. Their configuration could name programs, and
-        another `origin`. So a folder with declarations, or above them, is no bare repository. The program's own clones hold
-        no declarations. Raises git.InvalidGitRepositoryError.
+        another `origin`. So a folder in a work tree, or with declarations, is no bare repository. Raises
+        git.InvalidGitRepositoryError.
         """
         folder = self._start_folder if self._is_repository else self._start_folder.resolve()
         is_bare = all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
         if self._is_repository or (
-            is_bare and not any(os.path.lexists(folder / name) for name in (".git", "platform"))
+            is_bare
+            and not any(os.path.lexists(folder / name) for name in (".git", "platform"))
+            and not is_in_checkout(folder)
         ):
             return folder
         root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from functools import partial
 from urllib.parse import unquote
 
+from allotment.adapters.checkout_paths import refuse_committed_repository
 from allotment.adapters.git import quarantine
 from allotment.adapters.git.commands import QUIET_SETTINGS, GitFailed
 from allotment.adapters.git.http_login import HttpLogin
@@ -325,6 +326,8 @@ class Remote:
         doesn't answer, each with Git's message.
         """
         self._snapshot = None
+        if self.repository.git.url_of(self._name) is None:  # the person's configuration vouches for a named remote
+            refuse_committed_repository(self.url, self.repository.git.folder)
         moves = [f"{commit}:{name}" for name, commit in sorted(refs.items())]
         leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]
         options = ("--atomic", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")

@@ -8,12 +8,12 @@ import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from allotment.adapters.git.commands import READ_SETTINGS
+from allotment.adapters.git.commands import READ_SETTINGS, GitCommands
 from allotment.adapters.git.merge import merge_base
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.temporary_folder import temporary_folder
 from allotment.declared.layout import ROOTS
-from allotment.problems import OperationRefused
+from allotment.problems import OperationRefused, quote_value
 
 
 def uncommitted_files(root: Path) -> list[str]:
@@ -22,6 +22,18 @@ def uncommitted_files(root: Path) -> list[str]:
     Without a commit, return no paths.
     """
     return _changed_declarations(root, lambda repository: repository.resolve_named_commit("HEAD"))
+
+
+def refuse_tracked_files(folder: Path) -> None:
+    """Raise OperationRefused if a repository tracks files below a folder: a pull request may have added them."""
+    if not folder.is_dir():
+        return
+    try:
+        tracked = GitCommands(folder).run_text("ls_files", "-z", "--", str(folder.resolve()), settings=READ_SETTINGS)
+    except OperationRefused:  # the folder is in no repository
+        return
+    if tracked:
+        raise OperationRefused(f"{quote_value(str(folder))} contains files of the repository: name another folder")
 
 
 def unmerged_files(root: Path, branch: str) -> list[str]:

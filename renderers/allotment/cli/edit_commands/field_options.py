@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from allotment.adapters.checkout_paths import refuse_committed_links
 from allotment.cli.change_options import ChangeOptions, CheckFirst, Confirm, run_change
 from allotment.problems import OperationRefused, pluralize, quote_value
 
@@ -56,6 +57,7 @@ def run_field_change(
 
 def read_file(option: str, path: Path) -> bytes:
     """Return the content of a file that an option names. Raises OperationRefused if it can't be read."""
+    refuse_committed_links(path)
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
