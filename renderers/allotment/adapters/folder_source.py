@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from allotment.adapters.checkout_paths import refuse_submodule
+from allotment.adapters.checkout_paths import check_place, refuse_submodule
 from allotment.adapters.declaration_source import MAX_FILES, ScopeFiles, path_problem
 from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import PLATFORM, ROOTS, Scope, folder_of, scope_of
@@ -197,6 +197,13 @@ def find_root(start: Path) -> Path:
 def write_file(path: Path, data: bytes) -> None:
     """Replace a file's content atomically, and keep its mode."""
     os.replace(stage_file(path, data), path)
+
+
+def write_checkout_file(root: Path, path: str, data: bytes) -> None:
+    """Replace a file of a checkout atomically, and create its folder. Raises OperationRefused if the path leads through a link."""
+    check_place(root, path)
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    write_file(root / path, data)
 
 
 def stage_file(path: Path, data: bytes) -> Path:

@@ -1,1 +1,1 @@
-"""The branches at remotes: which commits count as merged, what is published and reported, and which commits are trusted."""
+"""The branches at remotes: the merged commits, the published and the reported state, and the trusted commits."""

@@ -28,7 +28,8 @@ from typing import NamedTuple
 
 from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.repository import UNKNOWN_KEY, Repository, SignaturesUnavailable
+from allotment.adapters.git.repository import UNKNOWN_KEY, Repository
+from allotment.adapters.git.ssh_signatures import SignaturesUnavailable
 from allotment.adapters.git.trees import MalformedTree
 from allotment.branches.branch import Branch
 from allotment.branches.retention_ref import RETAINED, fetch_record

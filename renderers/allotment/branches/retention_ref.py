@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from allotment.adapters.git.commits import NULL_COMMIT, CommitMessage, write_commit
 from allotment.adapters.git.remote import Remote
-from allotment.adapters.git.repository import Repository, SignaturesUnavailable
+from allotment.adapters.git.repository import Repository
+from allotment.adapters.git.ssh_signatures import SignaturesUnavailable
 from allotment.adapters.git.trees import REGULAR
 from allotment.observed.retention import MAX_RECORD_BYTES, RetainedTenant, RetentionRecord, decode_record
 from allotment.problems import OperationRefused, escape_unprintable

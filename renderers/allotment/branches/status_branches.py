@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from allotment.adapters.git.remote import Remote, tracking_ref
-from allotment.adapters.git.repository import MAX_READ_BYTES, UNKNOWN_KEY, Repository, SignaturesUnavailable
+from allotment.adapters.git.repository import MAX_READ_BYTES, UNKNOWN_KEY, Repository
+from allotment.adapters.git.ssh_signatures import SignaturesUnavailable
 from allotment.branches.branch import Branch
 from allotment.declared.values import NAME_PATTERN
 from allotment.manifests.names import status_branch

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.adapters.checkout_paths import check_place
-from allotment.adapters.folder_source import FolderSource, write_file
+from allotment.adapters.folder_source import FolderSource, write_checkout_file
 from allotment.cli.completers import complete_add_ons, complete_ready_made_add_ons
 from allotment.cli.options import find_repository, find_sample_folder, output_option, print_note, repository_option
 from allotment.cli.subcommand_group import SubcommandGroup
@@ -82,11 +81,8 @@ def add(names: tuple[str, ...], style: str, repo: Path | None) -> None:
     paths = {name: f"platform/add-ons/{name}.yaml" for name in dict.fromkeys(names)}
     if existing_path := next((path for path in paths.values() if os.path.lexists(root / path)), None):
         raise OperationRefused(f"{existing_path} exists: `allot add-on upgrade` writes another version into it")
-    for path in paths.values():
-        check_place(root, path)
     for name, path in paths.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        write_file(root / path, ready[name].read_bytes())
+        write_checkout_file(root, path, ready[name].read_bytes())
     declared_add_ons = _read_add_ons(root)[0]
     if style == "json":
         _print_json(*(declared_add_ons[name] for name in paths))
@@ -141,8 +137,7 @@ def upgrade(name: str, version: str, digest: str | None, force: bool, style: str
             raise OperationRefused(
                 f"{version} has a different prefix than {was}: write {like}, or add --force if the chart has version {version}"
             )
-    check_place(root, add_on.path)
-    write_file(root / add_on.path, with_version(add_on.data, version, digest))
+    write_checkout_file(root, add_on.path, with_version(add_on.data, version, digest))
     after = _read_add_ons(root)[0][name]
     if style == "json":
         _print_json(after, was=was)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from allotment.adapters.folder_source import FolderSource, write_file
+from allotment.adapters.folder_source import FolderSource, write_checkout_file
 from allotment.cli.options import find_repository, output_option, print_note, repository_option, to_repository_path
 from allotment.problems import Problem
 
@@ -56,7 +56,7 @@ def command(paths: tuple[Path, ...], repo: Path | None, check: bool, fix: bool, 
             if new != data:
                 changed.append(path)
                 if not check:
-                    write_file(root / path, new)
+                    write_checkout_file(root, path, new)
     _print_result(sorted(problems), changed, check, style)
     raise click.exceptions.Exit(1 if problems or (check and changed) else 0)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from allotment.adapters.checkout_paths import check_place, is_regular
-from allotment.adapters.folder_source import FolderSource, write_file
+from allotment.adapters.folder_source import FolderSource, write_checkout_file
 from allotment.cli.options import print_note
 from allotment.problems import OperationRefused, pluralize, quote_value
 
@@ -101,8 +101,7 @@ def _write_files(folder: Path, files: Mapping[str, bytes | None]) -> None:
         if data is None:
             (folder / path).unlink()
         else:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            write_file(folder / path, data)
+            write_checkout_file(folder, path, data)
 
 
 def _print_result(folder: Path, changes: Mapping[str, str], *, dry_run: bool, style: str) -> None:

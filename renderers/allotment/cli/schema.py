@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from allotment.adapters.checkout_paths import check_place
-from allotment.adapters.folder_source import write_file
+from allotment.adapters.folder_source import write_checkout_file
 from allotment.cli.options import find_repository, output_option, print_note, repository_option
 from allotment.declared.kinds import KINDS, Kind
 from allotment.declared.values import format_duration
@@ -39,9 +38,7 @@ def command(repo: Path | None, check: bool, style: str) -> None:
             continue
         stale.append(name)
         if not check:
-            check_place(root, f"schemas/{name}")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, text.encode())
+            write_checkout_file(root, f"schemas/{name}", text.encode())
     _print_result(stale, check, style)
     raise click.exceptions.Exit(1 if check and stale else 0)
 

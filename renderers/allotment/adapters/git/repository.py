@@ -6,15 +6,14 @@ import contextlib
 import itertools
 import os
 import re
-import subprocess
-import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from allotment.adapters.git.commands import ENVIRONMENT, QUIET_SETTINGS, GitCommands, GitFailed
+from allotment.adapters.git.commands import QUIET_SETTINGS, GitCommands, GitFailed
 from allotment.adapters.git.object_reader import OBJECT_ID, LimitExceeded, ObjectReader
+from allotment.adapters.git.ssh_signatures import read_public_key, verify_signature
 from allotment.adapters.git.tree_comparison import TreeComparison
 from allotment.adapters.git.trees import MAX_COMMIT_BYTES, MAX_DEPTH, REGULAR, TREE, TreeReader, check_limits
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
@@ -25,18 +24,12 @@ MOST_FILES = 1_000_000  # files of a listing
 MAX_LISTINGS = 4  # cached listings: enough for two branches, each before and after a commit
 _SSH_PROGRAM = "gpg.ssh.program=ssh-keygen"
 _SIGNATURE_BEGIN = b"-----BEGIN SSH SIGNATURE-----"
-# The exit status and the text of ssh-keygen for a signature that is not good. After other errors, it ends with 255 too.
-_REFUSED, _REFUSED_TEXT = 255, b"Could not verify signature"
 UNKNOWN_KEY = ""  # stands for a public key that can't be read
 MAX_READ_BYTES = 32 << 20  # bytes of a file
 MAX_PREFETCH_BYTES = 256 << 10  # bytes of a file that is read before its caller asks for it
 _COMMITTER_TIME = re.compile(rb"^committer [^\0]*> ([0-9]{1,11}) [+-][0-9]{4}$")
 _PARENT_LINE = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})")
 _IDENTITY = re.compile(rb"[^<>\0]+ <[^<>\0]*> [0-9]{1,11} [+-][0-9]{4}")
-
-
-class SignaturesUnavailable(OperationRefused):
-    """This machine can neither make nor check signatures, so nothing is known about the signature of a commit."""
 
 
 class Repository:
@@ -332,21 +325,13 @@ class Repository:
         With `keep`, the settings are written into the repository's own configuration. Otherwise, they apply only to
         this Python object.
         """
-        with key.open("rb") as file:
-            if file.read(8).startswith((b"ssh-", b"ecdsa-", b"sk-")):
-                raise OperationRefused(f"{key} is the public half of a key: name the private key")
-        _require_ssh_keygen()
-        done = _run_ssh_keygen("-y", "-P", "", "-f", str(key.resolve()))
-        if done.returncode:
-            raise OperationRefused(
-                f"{key} is not a private SSH key without a passphrase: {_decode(done.stderr)[-200:]}"
-            )
+        public_key = read_public_key(key)
         settings = (("gpg", "format", "ssh"), ("user", "signingKey", str(key.resolve())), ("commit", "gpgSign", "true"))
         if keep:
             self.git.configure(settings)
         self.signing = (*(f"{section}.{name}={value}" for section, name, value in settings), _SSH_PROGRAM)
         self._signs_commits = True
-        return _decode(done.stdout)
+        return public_key
 
     def has_signature(self, commit: str) -> bool:
         """Return whether a commit has a signature, valid or not."""
@@ -360,7 +345,7 @@ class Repository:
         """
         if (commit, key) not in self._signature_checks:
             payload, signature = self.trees.signed_text(commit)
-            self._signature_checks[commit, key] = bool(key and signature) and _verify(payload, signature, key)
+            self._signature_checks[commit, key] = bool(key and signature) and verify_signature(payload, signature, key)
         return self._signature_checks[commit, key]
 
     def is_tag_signed_by(self, tag: str, name: str, key: str) -> bool:
@@ -374,7 +359,7 @@ class Repository:
         ((_, data),) = self.objects.read([tag], "tag", MAX_COMMIT_BYTES)
         header = (data or b"").partition(b"\n\n")[0].split(b"\n")
         payload, begin, rest = (data or b"").partition(_SIGNATURE_BEGIN)
-        return header[2:3] == [f"tag {name}".encode()] and bool(begin) and _verify(payload, begin + rest, key)
+        return header[2:3] == [f"tag {name}".encode()] and bool(begin) and verify_signature(payload, begin + rest, key)
 
     def has_commits(self) -> bool:
         """Return whether HEAD points at a commit. A new repository has no commit."""
@@ -426,59 +411,3 @@ def _is_utf8(text: str) -> bool:
     except UnicodeEncodeError:  # Python reads a byte that is not UTF-8 as a surrogate, which can't be encoded
         return False
     return True
-
-
-def _verify(payload: bytes, signature: bytes, key: str) -> bool:
-    """Return whether a signature of a text is by the owner of a public SSH key.
-
-    Git's own check ends alike for a wrong signature and for a check that failed, and its words may be those of a stranger.
-    Raises SignaturesUnavailable.
-    """
-    try:
-        with tempfile.TemporaryDirectory(prefix="allot-signature-") as folder:
-            signers, file = Path(folder, "signers"), Path(folder, "signature")
-            signers.write_text(f'signer namespaces="git" {key.strip()}\n', encoding="utf-8")
-            file.write_bytes(signature)
-            words = ("-Y", "verify", "-n", "git", "-I", "signer", "-f", str(signers), "-s", str(file))
-            done = _run_ssh_keygen(*words, data=payload)
-    except OSError as error:
-        raise SignaturesUnavailable(f"signatures can't be checked: {error.strerror}") from None
-    if done.returncode == 0:
-        return True
-    if done.returncode == _REFUSED and _REFUSED_TEXT in done.stdout:
-        return False
-    _require_ssh_keygen()
-    reason = f" with {escape_unprintable(_decode(done.stderr), 200)!r}" if done.stderr else ""
-    raise SignaturesUnavailable(
-        f"signatures can't be checked: ssh-keygen ended with status {done.returncode}{reason}: try again"
-    )
-
-
-def _run_ssh_keygen(*arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Run ssh-keygen with `data` as its input. Raises SignaturesUnavailable if it can't be started."""
-    try:
-        return subprocess.run(  # noqa: S603  # no argument is from a stranger
-            ["ssh-keygen", *arguments],  # noqa: S607
-            input=data,
-            env={**os.environ, **ENVIRONMENT},
-            capture_output=True,
-            check=False,
-        )
-    except OSError as error:
-        raise SignaturesUnavailable(
-            f"signatures can't be checked: ssh-keygen can't be started ({error.strerror}): install the client of OpenSSH"
-        ) from None
-
-
-def _decode(data: bytes) -> str:
-    return data.decode("utf-8", "replace").strip()
-
-
-def _require_ssh_keygen() -> None:
-    """Raise SignaturesUnavailable if ssh-keygen always fails, as for a user without a line in /etc/passwd."""
-    done = _run_ssh_keygen("-F", "host", "-f", os.devnull)  # searches an empty file: 1 if nothing is found
-    if done.returncode not in (0, 1):
-        raise SignaturesUnavailable(
-            f"signatures can't be checked: ssh-keygen fails with {escape_unprintable(_decode(done.stderr))!r}: give this user a"
-            " line in /etc/passwd"
-        )

@@ -197,7 +197,7 @@ def _handle_request(plan_request: PlanRequest, ready: Any) -> dict[str, Any]:
 
     from allotment.adapters.file_cache import FileCache, cache_name
     from allotment.adapters.git.commit_source import CommitSource
-    from allotment.adapters.git.repository import SignaturesUnavailable
+    from allotment.adapters.git.ssh_signatures import SignaturesUnavailable
     from allotment.declared.people import parse_account
     from allotment.reports.plan.comment import render_comment
     from allotment.rules.ownership import Review
