@@ -70,6 +70,7 @@ class Server(ThreadingHTTPServer):
     """The server: `script` has its next answers, `otherwise` answers lists after the script's end."""
 
     daemon_threads = True
+    request_queue_size = 128  # each kind is listed at once, and a refused connection is tried again after a second
 
     def __init__(self, *script: Answer, otherwise: Answer) -> None:
         super().__init__(("127.0.0.1", 0), Request)
