@@ -95,6 +95,17 @@ def test_an_output_folder_has_no_files_of_the_repository(
     assert allot(*words, "--out", published.root / "out", "--repo", published.root).code == 0
 
 
+@pytest.mark.parametrize("name", [".out.allotment-old", ".out.allotment-new"])
+def test_render_adopts_no_committed_leftover(name: str, published: Place, allot: Allot) -> None:
+    (published.root / name / "us-1").mkdir(parents=True)
+    for path in (".allotment-tree", "us-1/evil.yaml"):
+        (published.root / name / path).touch()
+    published.merge()
+    result = allot("render", "--out", published.root / "out", "--cluster", "eu-1", "--repo", published.root)
+    assert (result.code, "contains files of the repository" in result.err) == (2, True), result
+    assert not (published.root / "out").exists()
+
+
 def test_the_portal_replaces_no_repository(published: Place, allot: Allot) -> None:
     (published.root / ".allotment-portal").touch()
     before = git(published.root, "rev-parse", "HEAD")

@@ -269,6 +269,32 @@ def test_a_commit_that_its_pull_request_reverts_took_no_id(published: Place, clo
     assert "state: Stopped" in git(published.remote, "show", f"{branch}:{WEBUI}")
 
 
+def test_an_operation_whose_commit_a_merge_reverted_is_not_merged(published: Place, clone: Path, allot: Allot) -> None:
+    """A reader of the repository can build upon the branch of an operation and revert it in the same pull request."""
+    assert push(allot, published.root).code == 0
+    (branch,) = branches(published)
+    identity = ("-c", "user.name=Mallory", "-c", "user.email=m@evil.example")
+    git(clone, "fetch", "-q", "origin")
+    git(clone, "checkout", "-q", "-b", "feature", f"origin/{branch}")
+    git(clone, *identity, "revert", "--no-edit", "HEAD")
+    git(clone, "checkout", "-q", "main")
+    git(clone, *identity, "merge", "-q", "--no-ff", "-m", "Fix a typo", "feature")
+    git(clone, "push", "-q", "origin", "main")
+    shown = allot("operation", "show", ID, "--repo", published.root, "-o", "json")
+    assert (shown.code, json.loads(shown.out)["state"]) == (0, "Branch"), shown
+
+
+def test_a_cache_folder_in_a_work_tree_is_refused(
+    published: Place, allot: Allot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger may have committed a clone there. The clone around it stays as it is."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(published.root / ".cache"))
+    before = (published.root / ".git/config").read_bytes(), git(published.root, "symbolic-ref", "HEAD")
+    result = allot(*STOP, "--push", "--repo", published.remote.as_uri())
+    assert (result.code, "is in a work tree, and a stranger may have committed its files" in result.err) == (2, True)
+    assert ((published.root / ".git/config").read_bytes(), git(published.root, "symbolic-ref", "HEAD")) == before
+
+
 def test_a_price_is_repeated_after_its_first_day(
     published: Place, clone: Path, allot: Allot, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from allotment.adapters.checkout_paths import refuse_committed_links
+from allotment.adapters.git.uncommitted import refuse_tracked_files
 from allotment.problems import OperationRefused, quote_value
 
 MARKER = ".allotment-tree"
@@ -48,6 +49,7 @@ class TreeFolder:
         self.out = parent.resolve() / out.absolute().name
         self.staging = self.out.with_name(f".{self.out.name}.allotment-new")
         self.replaced_folder = self.out.with_name(f".{self.out.name}.allotment-old")
+        refuse_tracked_files(self.out, self.staging, self.replaced_folder)
         try:
             parent.mkdir(parents=True, exist_ok=True)
             self.existing_files = _list_existing_files(self.out)

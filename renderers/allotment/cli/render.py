@@ -95,12 +95,10 @@ def command(
 def _render_to_folder(
     root: Path, source: Source, as_of: datetime.date | None, selection: Selection, out: Path, style: str
 ) -> None:
-    from allotment.adapters.git.uncommitted import refuse_tracked_files
     from allotment.adapters.tree_folder import TreeFolder
     from allotment.declared.inventory import compute_blob_id
 
     check_outside_sources(root, out)
-    refuse_tracked_files(out)
     with TreeFolder(out) as tree:
         blobs: dict[str, str] = {}
         produced: dict[str, bool] = {}

@@ -104,12 +104,12 @@ def test_a_long_answer_is_not_cut_within_a_secret(url: str, tmp_path: Path, monk
     git(tmp_path, "init", "-q", "-b", "main")
     remote = Remote(Repository(tmp_path), url, login=HttpLogin("bot", TOKEN))
     shown = set[str]()
-    for length in range(560, 800):
+    for length in range(560, 800, 3):
         monkeypatch.setattr(_Handler, "padding", "p" * length)
         with pytest.raises(OperationRefused) as caught:
             remote.look("HEAD")
         shown.add(str(caught.value))
-    assert len(shown) > 100
+    assert len(shown) > 40
     leaks = [text for text in shown for secret in (TOKEN, PAIR) if any(secret[at:] in text for at in range(8))]
     assert leaks == []
 

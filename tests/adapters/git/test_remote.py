@@ -16,6 +16,7 @@ from tests.adapters.git.silent import silent_server
 from tests.support.killed import kill_when, killed_at
 
 from allotment.adapters import processes
+from allotment.adapters.git import remote as remotes
 from allotment.adapters.git.commits import write_commit
 from allotment.adapters.git.remote import Remote, RemoteLocked, RemoteTimeout, tracking_ref
 from allotment.adapters.git.repository import Repository
@@ -153,8 +154,9 @@ def test_push_detects_a_competing_push_among_many_refs(
 @pytest.mark.parametrize("ref", [BRANCH, SOURCE])
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_lock_that_stays_is_no_lost_race(
-    ref: str, is_first: bool, remote: Remote, repository: Repository, bare: Path
+    ref: str, is_first: bool, remote: Remote, repository: Repository, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(remotes, "_LOCK_PAUSES", (0.01, 0.02, 0.04))
     base = commit(repository, None, a="1")
     before = {} if is_first else {BRANCH: base, SOURCE: base}
     if before:

@@ -17,6 +17,7 @@ from tests.support.gated_instance import replicas, seen, waiting
 from tests.support.published import Place, git
 
 from allotment.adapters.git import clone
+from allotment.adapters.git import remote as remotes
 from allotment.adapters.git.clone import Clone
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.trees import TreeReader
@@ -124,7 +125,10 @@ def test_a_publish_lists_the_source_once_and_reads_each_file_of_it_once(
     assert set(read.values()) == {1}
 
 
-def test_a_lock_at_the_remote_makes_it_unready_until_the_lock_is_removed(bed: Bed, waiting: Place) -> None:
+def test_a_lock_at_the_remote_makes_it_unready_until_the_lock_is_removed(
+    bed: Bed, waiting: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remotes, "_LOCK_PAUSES", (0.01, 0.02, 0.04))
     seen(waiting)
     lock = waiting.remote / "refs/heads/rendered/eu-1.lock"
     lock.touch()

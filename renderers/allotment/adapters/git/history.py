@@ -53,10 +53,14 @@ def list_commits_with_message(repository: Repository, commit: str, pattern: str)
     """
     options = ("--format=%H", "--topo-order", "--extended-regexp", f"--grep={pattern}")
     commits = _list_words(repository, *options, f"--max-count={MAX_COMMITS}", commit)[::-1]
-    if not commits:
-        return []
-    merged_commits = set(_list_words(repository, "--first-parent", "--format=%H %P", commit))
-    return [each for each in commits if each in merged_commits]
+    return [each for each in commits if was_merged(repository, each, commit)]
+
+
+def was_merged(repository: Repository, commit: str, tip: str) -> bool:
+    """Return whether a commit is on the line of first parents of `tip`, or is the head of a branch that was merged there."""
+    if is_on_first_parents(repository, commit, tip):
+        return True
+    return commit in _list_words(repository, "--first-parent", "--merges", "--format=%P", f"{commit}..{tip}")
 
 
 def _list_words(repository: Repository, *arguments: str) -> list[str]:

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from allotment.adapters.checkout_paths import find_work_trees
 from allotment.adapters.git.commands import READ_SETTINGS, GitCommands
 from allotment.adapters.git.merge import merge_base
 from allotment.adapters.git.repository import Repository
@@ -24,16 +25,17 @@ def uncommitted_files(root: Path) -> list[str]:
     return _changed_declarations(root, lambda repository: repository.resolve_named_commit("HEAD"))
 
 
-def refuse_tracked_files(folder: Path) -> None:
-    """Raise OperationRefused if a repository tracks files below a folder: a pull request may have added them."""
-    if not folder.is_dir():
+def refuse_tracked_files(*folders: Path) -> None:
+    """Raise OperationRefused if a repository tracks files in neighbouring folders: a pull request may have added them."""
+    parent = Path(os.path.realpath(folders[0].absolute().parent))
+    if not any(find_work_trees(parent)):
         return
-    try:
-        tracked = GitCommands(folder).run_text("ls_files", "-z", "--", str(folder.resolve()), settings=READ_SETTINGS)
-    except OperationRefused:  # the folder is in no repository
-        return
-    if tracked:
-        raise OperationRefused(f"{quote_value(str(folder))} contains files of the repository: name another folder")
+    while not parent.is_dir():
+        parent = parent.parent
+    for folder in folders:
+        path = os.path.join(os.path.realpath(folder.absolute().parent), folder.name)
+        if GitCommands(parent).run_text("ls_files", "-z", "--", path, settings=READ_SETTINGS):
+            raise OperationRefused(f"{quote_value(str(folder))} contains files of the repository: name another folder")
 
 
 def unmerged_files(root: Path, branch: str) -> list[str]:

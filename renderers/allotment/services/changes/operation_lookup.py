@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.adapters.forge.forge import PullRequest
+from allotment.adapters.git.history import was_merged
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.tree_comparison import TreeComparison
 from allotment.adapters.git.uncommitted import uncommitted_files
@@ -51,7 +52,7 @@ class OperationLookup:
         branch = name_operation_branch(self._id) if target.has_operation_branch or pull else ""
         url = pull[0].url if pull else ""
         state: OperationState = "Branch"
-        if (pull is not None and pull[0].merge_commit) or self._repository.is_ancestor(use.commit, target.base.commit):
+        if (pull is not None and pull[0].merge_commit) or was_merged(self._repository, use.commit, target.base.commit):
             state = "Merged"
         elif pull is not None:
             state = "PullRequest" if pull[0].is_open else "Closed"

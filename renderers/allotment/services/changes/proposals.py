@@ -18,6 +18,7 @@ from allotment.adapters.forge.forge import (
     RequestDeclined,
     Token,
 )
+from allotment.adapters.git.history import was_merged
 from allotment.adapters.git.http_login import HttpLogin
 from allotment.adapters.git.remote import PushForbidden, Remote
 from allotment.edits.change_set import ChangeSet
@@ -124,7 +125,7 @@ class Proposer:
         return Proposal(branch, pull_request, repeated)
 
     def _is_merged(self, use: OperationUse) -> bool:
-        return self.target.repository.is_ancestor(use.commit, self.target.base.commit)
+        return was_merged(self.target.repository, use.commit, self.target.base.commit)
 
     def _list_destinations(self, refusals: Sequence[OperationRefused]) -> Iterator[Destination]:
         """Yield the destinations. Raises Forbidden, with the earlier refusals, if the repository can't be forked."""

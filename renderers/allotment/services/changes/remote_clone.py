@@ -8,8 +8,9 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from allotment.adapters.checkout_paths import is_in_checkout
 from allotment.adapters.file_cache import cache_folder
-from allotment.adapters.git.commands import QUIET_SETTINGS
+from allotment.adapters.git.commands import QUIET_SETTINGS, GitCommands
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused, quote_value
@@ -38,9 +39,13 @@ def open_remote_clone(url: str) -> tuple[Path, Remote]:
     """
     _check_url(url)
     folder = name_clone_folder(url)
+    if is_in_checkout(folder.absolute()):
+        raise OperationRefused(
+            f"the cache folder {folder.parent} is in a work tree, and a stranger may have committed its files: set XDG_CACHE_HOME"
+        )
     if not folder.exists():
         _create_clone(folder, url)
-    repository = Repository(folder)
+    repository = Repository(folder, GitCommands(folder, alone=True))
     remote = Remote(repository, "origin", keep=True)
     _point_head(repository, remote)
     return folder, remote
@@ -79,7 +84,8 @@ def _write_clone(folder: Path, url: str) -> None:
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="clone-", dir=folder.parent) as name:
         draft = Path(name) / "clone.git"
-        Repository.open_or_create(draft).git.configure([('remote "origin"', "url", url)])
+        GitCommands.init(draft)
+        GitCommands(draft, alone=True).configure([('remote "origin"', "url", url)])
         draft.rename(folder)
 
 
