@@ -16,7 +16,7 @@ from allotment.declared.kinds.node_pool import NodePool
 from allotment.isolation.entitlements import Entitlements
 from allotment.isolation.gate import NO_ENTITLEMENTS, STAND_IN_TENANT, IsolationGate, parse_owner
 from allotment.isolation.published_policy import judge
-from allotment.manifests import pods
+from allotment.manifests import names, pods
 from allotment.manifests.tenant import programs
 from allotment.manifests.yaml_text import dump, load
 from allotment.problems import IsolationBroken
@@ -210,6 +210,14 @@ BREAKS: dict[str, tuple[str, Callable[[Objects], object]]] = {
     "a volume that may be pruned": (
         MODELS,
         lambda o: of(o, "PersistentVolumeClaim")["metadata"].update(annotations={}),
+    ),
+    "a volume that may be pruned, by its deletion policy alone": (
+        MODELS,
+        lambda o: of(o, "PersistentVolumeClaim")["metadata"].update(annotations={names.DELETION_POLICY: "Delete"}),
+    ),
+    "a volume that may be pruned, by its lifted protection alone": (
+        MODELS,
+        lambda o: of(o, "PersistentVolumeClaim")["metadata"].update(annotations={names.PROTECTED: "false"}),
     ),
     "a volume's source": (
         MODELS,
