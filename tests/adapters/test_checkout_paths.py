@@ -9,7 +9,12 @@ from tests.conftest import Allot
 from tests.support.new_repository import WHEEL
 from tests.support.published import Place, git
 
-from allotment.adapters.checkout_paths import check_place, refuse_committed_links
+from allotment.adapters.checkout_paths import (
+    check_place,
+    is_in_checkout,
+    refuse_committed_links,
+    refuse_committed_repository,
+)
 from allotment.problems import OperationRefused
 from allotment.services.copy.upload import plan_upload
 
@@ -77,6 +82,57 @@ def test_no_file_is_read_through_a_link_of_the_checkout(
     result = allot(*words, published.root / "table.csv", "--repo", published.root)
     assert (result.code, "s3cret" in result.out + result.err) == (2, False), result
     assert "is a link in a work tree" in result.err
+
+
+@pytest.mark.parametrize(
+    ("url", "is_refused"),
+    [
+        ("./x.git", True),
+        ("file://{}/w/x.git", True),
+        ("file://localhost{}/w/x%2egit", True),
+        ("file://localhost{}/y.git", False),
+        ("{}/w/.git", False),
+        ("{}/w", False),
+        ("https://forge.example/w/x.git", False),
+        ("forge.example:w/x.git", False),
+    ],
+)
+def test_only_paths_into_a_work_tree_are_refused_as_remotes(url: str, is_refused: bool, tmp_path: Path) -> None:
+    for folder in ("w/.git", "w/x.git", "y.git"):
+        (tmp_path / folder).mkdir(parents=True)
+    if is_refused:
+        with pytest.raises(OperationRefused, match="is a repository in a work tree"):
+            refuse_committed_repository(url.format(tmp_path), tmp_path / "w")
+    else:
+        refuse_committed_repository(url.format(tmp_path), tmp_path / "w")
+
+
+def test_a_home_folder_that_is_a_work_tree_is_no_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it is a link, and if the user has no home."""
+    (tmp_path / "ada/.git").mkdir(parents=True)
+    (tmp_path / "ada/cache").mkdir()
+    (tmp_path / "home").symlink_to("ada")
+    (tmp_path / "ada/keys").symlink_to(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert not is_in_checkout(tmp_path / "home/cache")
+    refuse_committed_links(tmp_path / "home/keys")
+    monkeypatch.setenv("HOME", str(tmp_path / "elsewhere"))
+    assert is_in_checkout(tmp_path / "home/cache")
+
+    def fail() -> Path:
+        raise RuntimeError
+
+    monkeypatch.setattr(Path, "home", fail)
+    assert is_in_checkout(tmp_path / "home/cache")
+
+
+def test_render_names_a_way_out_if_git_cannot_read_the_repository(published: Place, allot: Allot) -> None:
+    out = published.root / "out"
+    words = ("render", "--out", out, "--repo", published.root)
+    (published.root / ".git/HEAD").rename(published.root / ".git/HEAD.away")
+    assert allot(*words).code == 0, "a folder that doesn't exist has no committed files"
+    again = allot(*words)
+    assert (again.code, "or name a folder outside of the work tree" in again.err) == (2, True), again
 
 
 @pytest.mark.parametrize("words", [("render",), ("portal", "build")])

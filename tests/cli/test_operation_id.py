@@ -284,6 +284,25 @@ def test_an_operation_whose_commit_a_merge_reverted_is_not_merged(published: Pla
     assert (shown.code, json.loads(shown.out)["state"]) == (0, "Branch"), shown
 
 
+def test_an_operation_is_merged_although_its_branch_has_more_commits(
+    published: Place, clone: Path, allot: Allot
+) -> None:
+    """A forge updates a branch by a merge of the target, and a reviewer may add a commit."""
+    assert push(allot, published.root).code == 0
+    (branch,) = branches(published)
+    identity = ("-c", "user.name=Ada", "-c", "user.email=a@northlight.example")
+    git(clone, "fetch", "-q", "origin")
+    git(clone, "checkout", "-q", "-b", "feature", f"origin/{branch}")
+    (clone / "README.md").write_text("more\n")
+    git(clone, "add", "README.md")
+    git(clone, *identity, "commit", "-q", "-m", "More")
+    git(clone, "checkout", "-q", "main")
+    git(clone, *identity, "merge", "-q", "--no-ff", "-m", "Merge", "feature")
+    git(clone, "push", "-q", "origin", "main")
+    shown = allot("operation", "show", ID, "--repo", published.root, "-o", "json")
+    assert (shown.code, json.loads(shown.out)["state"]) == (0, "Merged"), shown
+
+
 def test_a_cache_folder_in_a_work_tree_is_refused(
     published: Place, allot: Allot, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
@@ -15,12 +16,18 @@ def find_work_trees(folder: Path) -> Iterator[Path]:
 
 
 def is_in_checkout(folder: Path) -> bool:
-    """Return whether an absolute folder is in a work tree, so that a stranger may have committed its files.
+    """Return whether a folder is in a work tree, so that a stranger may have committed its files.
 
     A work tree that is the home of the person doesn't count, because nobody checks out pull requests there.
     """
-    home = Path.home().resolve()
-    return any(tree != home for tree in find_work_trees(folder))
+    return any(not _is_home(tree) for tree in find_work_trees(Path(os.path.realpath(folder))))
+
+
+def _is_home(folder: Path) -> bool:
+    try:
+        return folder == Path.home().resolve()
+    except RuntimeError:  # this user has no home
+        return False
 
 
 def refuse_committed_repository(url: str, here: Path) -> None:
@@ -28,11 +35,15 @@ def refuse_committed_repository(url: str, here: Path) -> None:
 
     A relative path begins at the folder `here`.
     """
-    path = url.removeprefix("file://")
-    if path == url and ("://" in url or ":" in url.partition("/")[0]):
+    if url.startswith("file://"):
+        path = unquote(f"/{url.removeprefix('file://').partition('/')[2]}")
+    elif "://" in url or ":" in url.partition("/")[0]:
         return  # the URL of a server, also in the form host:path
+    else:
+        path = url
     folder = Path(os.path.realpath(here / path))
-    if not os.path.lexists(folder / ".git") and is_in_checkout(folder):
+    # Nobody can commit a file with the name `.git`.
+    if folder.name != ".git" and not os.path.lexists(folder / ".git") and is_in_checkout(folder):
         raise OperationRefused(
             f"{quote_value(url)} is a repository in a work tree, and a stranger may have committed its hooks: name a folder outside"
         )
@@ -67,7 +78,7 @@ def refuse_committed_links(path: Path) -> None:
     """
     written = Path(os.getcwd(), path)
     for folder in reversed([written, *written.parents]):
-        if folder.is_symlink() and any(find_work_trees(Path(os.path.realpath(folder.parent)))):
+        if folder.is_symlink() and is_in_checkout(folder.parent):
             raise OperationRefused(
                 f"{escape_unprintable(str(folder))} is a link in a work tree, and a stranger may have committed it: name its target"
             )

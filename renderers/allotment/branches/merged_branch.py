@@ -91,7 +91,10 @@ def find_fetched_branch(root: Path, repository: Repository) -> str:
 
 
 def fetch_origin_branch(root: Path, source: CommitSource) -> DeclaredBranch:
-    """Return the branch of declarations at origin. Raises OperationRefused if there is no origin, or if it doesn't answer."""
+    """Return the branch of declarations at origin.
+
+    Raises OperationRefused if there is no origin, if it doesn't answer, or if its default branch names no branch.
+    """
     if source.repository.git.url_of(ORIGIN) is None:
         raise OperationRefused(
             "this repository has no remote named origin, so no commit counts as merged: add it, or name the repository to publish"
@@ -103,7 +106,8 @@ def fetch_origin_branch(root: Path, source: CommitSource) -> DeclaredBranch:
 def fetch_tip(root: Path, source: CommitSource) -> str | None:
     """Return the newest commit of the branch of declarations at origin; None if there is no such commit.
 
-    If origin doesn't answer, return the newest commit of this branch in the local repository: a trial needs no origin.
+    If there is no origin, if it doesn't answer, or if its default branch names no branch, return the newest commit of the
+    local branch that `source` names: a trial needs no origin.
     """
     try:
         return fetch_origin_branch(root, source).tip
@@ -111,8 +115,8 @@ def fetch_tip(root: Path, source: CommitSource) -> str | None:
         return source.repository.find_commit(f"refs/heads/{read_branch(source)}")
 
 
-def find_settings_commit(root: Path, source: CommitSource, branch: DeclaredBranch | None) -> CommitSource | None:
-    """Return the commit that names the repositories to contact: `source` if it was a state of the branch, else its tip.
+def select_merged_commit(root: Path, source: CommitSource, branch: DeclaredBranch | None) -> CommitSource | None:
+    """Return `source` if it was a state of the branch, else the tip. This commit names the repositories to contact.
 
     Publishing an unmerged commit would block the next publish, because the next merged commit does not contain it. In a
     trial, `branch` is None; return None if origin does not tell whether `source` is merged. Raises OperationRefused if

@@ -101,9 +101,17 @@ def read_fetched_status_branches(
     `clusters` is the same as for `read_status_branches`. `is_at_origin` says whether the status branches are at origin.
     This function fetches nothing.
     """
-    return {
-        cluster: _list_fetched_states(repository, cluster, key, is_at_origin=is_at_origin)
+    names = {cluster: _list_fetched_refs(cluster, is_at_origin=is_at_origin) for cluster in clusters}
+    refs = repository.find_refs(*(name for cluster_names in names.values() for name in cluster_names))
+    states = {
+        cluster: [
+            _check_commit(repository, cluster, key, commit)
+            for commit in dict.fromkeys(refs[name] for name in names[cluster] if name in refs)
+        ]
         for cluster, key in clusters.items()
+    }
+    return {
+        cluster: [each for each in all_states if not each.distrust_reason] for cluster, all_states in states.items()
     }
 
 
@@ -113,19 +121,14 @@ def list_fetched_commits(repository: Repository, cluster: str, key: str | None, 
     If the cluster declares a key, only commits with its signature and the name of the cluster count. `is_at_origin` says whether the status branches are at
     origin, so that `git fetch` brings them; else a branch of origin with such a name belongs to somebody else.
     """
-    states = _list_fetched_states(repository, cluster, key, is_at_origin=is_at_origin)
+    states = read_fetched_status_branches(repository, {cluster: key}, is_at_origin=is_at_origin)[cluster]
     return [state.trusted_commit for state in states if state.trusted_commit is not None]
 
 
-def _list_fetched_states(
-    repository: Repository, cluster: str, key: str | None, *, is_at_origin: bool
-) -> list[StatusBranch]:
+def _list_fetched_refs(cluster: str, *, is_at_origin: bool) -> tuple[str, ...]:
     branch = status_branch(cluster)
     fetched = branch.replace("refs/heads/", "refs/remotes/origin/", 1)
-    refs = (tracking_ref(branch), tracking_ref(reported_ref(cluster)), *((fetched,) if is_at_origin else ()))
-    commits = dict.fromkeys(repository.find_refs(*refs).values())
-    states = [_check_commit(repository, cluster, key, commit) for commit in commits]
-    return [state for state in states if not state.distrust_reason]
+    return tracking_ref(branch), tracking_ref(reported_ref(cluster)), *((fetched,) if is_at_origin else ())
 
 
 def read_status_branches_at(

@@ -97,7 +97,7 @@ def command(
     """
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.remote import Remote
-    from allotment.branches.merged_branch import fetch_origin_branch, fetch_tip, find_settings_commit
+    from allotment.branches.merged_branch import fetch_origin_branch, fetch_tip, select_merged_commit
     from allotment.branches.platform_settings import BranchUrls, resolve_branch_urls
     from allotment.services.publish.publisher import Publisher
     from allotment.services.publish.release_builder import ReleaseBuilder
@@ -106,7 +106,7 @@ def command(
     root = find_repository(repo)
     source = CommitSource(root, ref)
     branch = fetch_origin_branch(root, source) if url is None else None
-    settings = find_settings_commit(root, source, branch)
+    settings = select_merged_commit(root, source, branch)
     is_unmerged = settings is not None and settings is not source
     if branch is not None and is_unmerged:
         unmerged = (

@@ -12,7 +12,7 @@ from allotment.starter import ci
 from allotment.starter.declarations import Blank
 from allotment.starter.program import Program, install_commands, lock_files
 
-_ENVIRONMENT = "~/.local/share/allot"
+_ENVIRONMENT = "~/.local/share/allot/${PWD##*/}"
 _GITIGNORE = """\
 # the output of `allot render --out out`
 /out/

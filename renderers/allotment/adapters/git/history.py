@@ -48,8 +48,7 @@ def find_first_change(repository: Repository, commit: str, pattern: str, paths: 
 def list_commits_with_message(repository: Repository, commit: str, pattern: str) -> list[str]:
     """Return the merged commits with a line in their message that matches `pattern`, the oldest commit first.
 
-    A merged commit is on the line of first parents, or is the head of a branch that a merge on this line brought. `pattern`
-    is a POSIX extended regular expression.
+    `was_merged` defines which commits are merged. `pattern` is a POSIX extended regular expression.
     """
     options = ("--format=%H", "--topo-order", "--extended-regexp", f"--grep={pattern}")
     commits = _list_words(repository, *options, f"--max-count={MAX_COMMITS}", commit)[::-1]
@@ -57,10 +56,27 @@ def list_commits_with_message(repository: Repository, commit: str, pattern: str)
 
 
 def was_merged(repository: Repository, commit: str, tip: str) -> bool:
-    """Return whether a commit is on the line of first parents of `tip`, or is the head of a branch that was merged there."""
+    """Return whether a commit is on the line of first parents of `tip`, or in a branch that was merged there with its change.
+
+    A commit was not merged if a later commit of its branch reverted its change.
+    """
     if is_on_first_parents(repository, commit, tip):
         return True
-    return commit in _list_words(repository, "--first-parent", "--merges", "--format=%P", f"{commit}..{tip}")
+    options = ("--merges", "--format=%H", f"{commit}..{tip}")
+    descendants = set(_list_words(repository, "--ancestry-path", *options))
+    line = _list_words(repository, "--first-parent", *options)
+    merge = next((each for each in reversed(line) if each in descendants), None)
+    if merge is None:
+        return False
+    plain = ("--no-renames", "--no-ext-diff", "--no-textconv")
+    listed = repository.git.run(
+        "diff-tree", "-r", "-z", "--no-commit-id", "--name-only", *plain, commit, settings=READ_SETTINGS
+    )
+    paths = [path for path in listed.stdout.decode("utf-8", "surrogateescape").split("\0") if path]
+    compared = repository.git.run(
+        "diff", "--quiet", *plain, commit, merge, "--", *paths[:_MAX_PATHS], settings=READ_SETTINGS
+    )
+    return compared.exit_code == 0
 
 
 def _list_words(repository: Repository, *arguments: str) -> list[str]:

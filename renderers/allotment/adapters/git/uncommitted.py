@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from allotment.adapters.checkout_paths import find_work_trees
-from allotment.adapters.git.commands import READ_SETTINGS, GitCommands
+from allotment.adapters.git.commands import READ_SETTINGS, GitCommands, GitFailed
 from allotment.adapters.git.merge import merge_base
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.temporary_folder import temporary_folder
@@ -26,15 +26,24 @@ def uncommitted_files(root: Path) -> list[str]:
 
 
 def refuse_tracked_files(*folders: Path) -> None:
-    """Raise OperationRefused if a repository tracks files in neighbouring folders: a pull request may have added them."""
-    parent = Path(os.path.realpath(folders[0].absolute().parent))
-    if not any(find_work_trees(parent)):
-        return
-    while not parent.is_dir():
-        parent = parent.parent
+    """Raise OperationRefused if a repository tracks files in one of the folders: a pull request may have added them.
+
+    Also raises it if Git can't read the repository around an existing folder.
+    """
     for folder in folders:
-        path = os.path.join(os.path.realpath(folder.absolute().parent), folder.name)
-        if GitCommands(parent).run_text("ls_files", "-z", "--", path, settings=READ_SETTINGS):
+        parent = Path(os.path.realpath(folder.absolute().parent))
+        if not folder.exists() or not any(find_work_trees(parent)):
+            continue
+        try:
+            tracked = GitCommands(parent).run_text(
+                "ls_files", "-z", "--", str(parent / folder.name), settings=READ_SETTINGS
+            )
+        except (GitFailed, OperationRefused) as error:
+            raise OperationRefused(
+                f"{quote_value(str(folder))} may contain files of the repository, which Git can't read: {error}. Remove this folder,"
+                " or name a folder outside of the work tree"
+            ) from None
+        if tracked:
             raise OperationRefused(f"{quote_value(str(folder))} contains files of the repository: name another folder")
 
 

@@ -39,7 +39,7 @@ def open_remote_clone(url: str) -> tuple[Path, Remote]:
     """
     _check_url(url)
     folder = name_clone_folder(url)
-    if is_in_checkout(folder.absolute()):
+    if is_in_checkout(folder):
         raise OperationRefused(
             f"the cache folder {folder.parent} is in a work tree, and a stranger may have committed its files: set XDG_CACHE_HOME"
         )

@@ -254,8 +254,8 @@ class Publisher:
         The source ref names this commit, but anyone with write access can move the ref. Signatures prove some source
         commits (`proven_sources`). If no source commit is proven, the ref is trusted. Otherwise the history of the ref
         must contain all proven commits. In addition, one of two conditions must hold: the ref was a state of the branch
-        of the new commit, not only a commit of a pull request, or the new commit is in the history of the ref and is not the tip of the source branch. If the ref
-        is not trusted, the newest proven commit replaces it. A trusted ref may be ahead of the proven commits, because
+        of the new commit, not only a commit of a pull request, or the new commit is in the history of the ref and is not
+        the tip of the source branch. If the ref is not trusted, the newest proven commit replaces it. A trusted ref may be ahead of the proven commits, because
         a publish that changes no branch moves only the ref.
         """
         new, recorded_source = source.commit, remote_state.source
