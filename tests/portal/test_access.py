@@ -44,7 +44,16 @@ def test_strangers_read_the_public_pages_alone(subject: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["tenants", "tenants/", "tenants/index.html", "tenants/unknown/index.html", "platform"]
+    "path",
+    [
+        "tenants",
+        "tenants/",
+        "tenants/index.html",
+        "tenants/unknown/index.html",
+        "platform",
+        "Tenants/solo-ada/",
+        "PROVIDER/x",
+    ],
 )
 def test_paths_without_an_owner_are_for_the_platform_team(path: str) -> None:
     assert not ACCESS.may_read(path, Visitor("00u1mia", frozenset()))

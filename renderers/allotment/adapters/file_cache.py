@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from allotment import VERSION
+from allotment.adapters.checkout_paths import is_in_checkout
 from allotment.adapters.folder_source import RACY_SECONDS
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -88,6 +89,8 @@ class FileCache:
         `value_type` is the type of the values, such as a NamedTuple.
         """
         path = _cache_path(name)
+        if path is None:
+            return FileCache.disabled()
         try:
             data = path.read_bytes()
             body = memoryview(data)[data.index(b"\n") + 1 :]
@@ -103,7 +106,10 @@ class FileCache:
 
         Raises OSError or MsgspecError if the file is missing or damaged.
         """
-        _, _, body = _cache_path(name).read_bytes().partition(b"\n")
+        path = _cache_path(name)
+        if path is None:
+            raise FileNotFoundError(name)
+        _, _, body = path.read_bytes().partition(b"\n")
         values = msgspec.json.decode(body, type=dict[str, list[msgspec.Raw]])
         return {name: msgspec.json.decode(fields[0]) for name, fields in values.items() if fields}
 
@@ -158,16 +164,19 @@ def _body_checksum(key: str, body: bytes | memoryview) -> bytes:
 def is_large(name: str) -> bool:
     """Return whether the file of a cache has more than some 700 tenants."""
     try:
-        return _cache_path(name).stat().st_size > _LARGE_BYTES
+        path = _cache_path(name)
+        return path is not None and path.stat().st_size > _LARGE_BYTES
     except OSError:
         return False
 
 
 def cache_folder() -> Path:
-    """Return the folder of all caches of this user. It may be absent."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "allotment"
+    """Return the folder of all caches of this user. It may be absent. The XDG specification ignores a relative path."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(base if os.path.isabs(base) else os.path.join(os.path.expanduser("~"), ".cache")) / "allotment"
 
 
-def _cache_path(name: str) -> Path:
-    return cache_folder() / f"{name}.json"
+def _cache_path(name: str) -> Path | None:
+    """Return the file of a cache; None if the folder is in a work tree, where a stranger may have committed a cache."""
+    folder = cache_folder()
+    return None if is_in_checkout(folder) else folder / f"{name}.json"

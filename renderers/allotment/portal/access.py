@@ -34,7 +34,8 @@ class AccessList(NamedTuple):
     def may_read(self, path: str, visitor: Visitor) -> bool:
         """Return whether a visitor may read the page at a path. All visitors may read the public pages."""
         area, _, rest = path.partition("/")
-        if area not in (TENANTS, PLATFORM, PROVIDER) or visitor.groups & self.platform_groups:
+        # A file system may find a folder by another case.
+        if area.casefold() not in (TENANTS, PLATFORM, PROVIDER) or visitor.groups & self.platform_groups:
             return True
         return area == TENANTS and self._is_member(rest.partition("/")[0], visitor)
 

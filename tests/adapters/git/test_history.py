@@ -143,7 +143,7 @@ def test_a_person_who_shows_signatures_gets_commits_alone(root: Path, tmp_path_f
     signed = commit(root, "First\n\nOperation: 7")
     git(root, "config", "log.showSignature", "true")
     assert "signature" in git(root, "log", "--format=%H"), "Git shows it"
-    assert list_commits_with_message(Repository(root), signed, "^Operation: 7") == [signed]
+    assert list(list_commits_with_message(Repository(root), signed, "^Operation: 7")) == [signed]
 
 
 def test_attributes_of_the_checkout_start_no_program_of_the_person(

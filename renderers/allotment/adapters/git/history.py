@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -45,14 +45,14 @@ def find_first_change(repository: Repository, commit: str, pattern: str, paths: 
     return commits[-1] if commits else None
 
 
-def list_commits_with_message(repository: Repository, commit: str, pattern: str) -> list[str]:
-    """Return the merged commits with a line in their message that matches `pattern`, the oldest commit first.
+def list_commits_with_message(repository: Repository, commit: str, pattern: str) -> Iterator[str]:
+    """Yield the merged commits with a line in their message that matches `pattern`, the oldest commit first.
 
     `was_merged` defines which commits are merged. `pattern` is a POSIX extended regular expression.
     """
     options = ("--format=%H", "--topo-order", "--extended-regexp", f"--grep={pattern}")
     commits = _list_words(repository, *options, f"--max-count={MAX_COMMITS}", commit)[::-1]
-    return [each for each in commits if was_merged(repository, each, commit)]
+    return (each for each in commits if was_merged(repository, each, commit))
 
 
 def was_merged(repository: Repository, commit: str, tip: str) -> bool:
