@@ -26,6 +26,7 @@ def test_a_ref_below_another_folder_is_not_the_named_ref(folder: str, repository
     git(repository.folder, "update-ref", f"{folder}/{name}", stranger)
     assert git(repository.folder, "rev-parse", name) == stranger, "Git itself takes it"
     assert (repository.find_commit(name), repository.find_refs(name)) == (None, {})
+    assert repository.find_commit(f"{name}~0") is None
     with pytest.raises(OperationRefused, match="names no commit here"):
         repository.resolve_named_commit(name)
     git(repository.folder, "update-ref", name, own)

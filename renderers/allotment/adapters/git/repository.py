@@ -19,7 +19,7 @@ from allotment.adapters.git.trees import MAX_COMMIT_BYTES, MAX_DEPTH, REGULAR, T
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
 NO_COMMIT_TEXT = "nothing is committed here yet: run `git add --all` and `git commit` first"
-_REVISION_SIGNS = ("~", "^", ":", "@{")  # a name of a ref has none of them
+_REVISION_SIGNS = re.compile(r"[~^:]|@\{")  # a name of a ref has none of them
 MOST_FILES = 1_000_000  # files of a listing
 MAX_LISTINGS = 4  # cached listings: enough for two branches, each before and after a commit
 _SSH_PROGRAM = "gpg.ssh.program=ssh-keygen"
@@ -97,8 +97,11 @@ class Repository:
 
     def find_commit(self, name: str) -> str | None:
         """Return the id of the commit that a name resolves to; None if there is none. A full name of a ref is only that ref."""
-        is_ref = name.startswith("refs/") and not any(sign in name for sign in _REVISION_SIGNS)
-        return self.find_refs(name).get(name) if is_ref else self.objects.resolve_commit(name)
+        if not name.startswith("refs/"):
+            return self.objects.resolve_commit(name)
+        ref = _REVISION_SIGNS.split(name, maxsplit=1)[0]
+        commit = self.find_refs(ref).get(ref)
+        return commit if commit is None or ref == name else self.objects.resolve_commit(name)
 
     def find_refs(self, *names: str) -> dict[str, str]:
         """Return the commits at which refs point, by the full names of the refs.
