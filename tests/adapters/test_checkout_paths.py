@@ -9,12 +9,15 @@ from tests.conftest import Allot
 from tests.support.new_repository import WHEEL
 from tests.support.published import Place, git
 
+from allotment.adapters.argocd.login import find_config_file
 from allotment.adapters.checkout_paths import (
     check_place,
+    config_folder,
     is_in_checkout,
     refuse_committed_links,
     refuse_committed_repository,
 )
+from allotment.adapters.oidc.token_store import TokenStore
 from allotment.problems import OperationRefused
 from allotment.services.copy.upload import plan_upload
 
@@ -124,6 +127,18 @@ def test_a_home_folder_that_is_a_work_tree_is_no_checkout(tmp_path: Path, monkey
 
     monkeypatch.setattr(Path, "home", fail)
     assert is_in_checkout(tmp_path / "home/cache")
+
+
+def test_a_configuration_in_a_work_tree_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "clone/.git").mkdir(parents=True)
+    for value, folder in (("", ".config/x"), (".config", ".config/x"), (str(tmp_path / "own"), "own/x")):
+        monkeypatch.setenv("XDG_CONFIG_HOME", value)
+        assert config_folder("x") == tmp_path / folder
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "clone/.config"))
+    for read in (TokenStore.open_default, find_config_file):
+        with pytest.raises(OperationRefused, match="is in a work tree, and a stranger may have committed it"):
+            read()
 
 
 def test_render_names_a_way_out_if_git_cannot_read_the_repository(published: Place, allot: Allot) -> None:

@@ -23,6 +23,21 @@ def is_in_checkout(folder: Path) -> bool:
     return any(not _is_home(tree) for tree in find_work_trees(Path(os.path.realpath(folder))))
 
 
+def config_folder(program: str) -> Path:
+    """Return the folder of a program in the person's configuration. The XDG specification ignores a relative path.
+
+    Raises OperationRefused if XDG_CONFIG_HOME leads into a work tree: a stranger may have committed the folder.
+    """
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(base):
+        return Path.home() / ".config" / program
+    if is_in_checkout(Path(base)):
+        raise OperationRefused(
+            f"XDG_CONFIG_HOME is {quote_value(base)}, which is in a work tree, and a stranger may have committed it: name another folder"
+        )
+    return Path(base) / program
+
+
 def _is_home(folder: Path) -> bool:
     try:
         return folder == Path.home().resolve()

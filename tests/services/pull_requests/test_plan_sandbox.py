@@ -186,7 +186,7 @@ def _asked(small: Place, head: str) -> PlanRequest:
 
 def test_a_signature_that_cannot_be_checked_is_no_verdict(small: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     head = git(small.root, "rev-parse", "main")
-    deed = "from allotment.adapters.git.repository import SignaturesUnavailable as No; raise No('ssh-keygen fails')"
+    deed = "from allotment.adapters.git.ssh_signatures import SignaturesUnavailable as No; raise No('ssh-keygen fails')"
     monkeypatch.setattr(plan_sandbox, "COMMAND", [sys.executable, "-c", SCRIPT.format(head=head, deed=deed)])
     with pytest.raises(plan_sandbox.BaseUnreadable, match="ssh-keygen fails"):
         plan_sandbox.plan_in_sandbox(_asked(small, head), PlanBudget())

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from allotment.adapters.checkout_paths import config_folder
 from allotment.adapters.header_values import can_be_in_header
 from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors
 
@@ -61,10 +62,12 @@ def _find_login(declared_url: str) -> ArgoCDLogin | None:
 
 
 def find_config_file() -> Path | None:
-    """Return the configuration file of the `argocd` command; None if there is none."""
+    """Return the configuration file of the `argocd` command; None if there is none.
+
+    Raises OperationRefused if the file's folder is in a work tree.
+    """
     folder = os.environ.get("ARGOCD_CONFIG_DIR")
-    base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    folders = [Path(folder)] if folder else [base / "argocd", Path.home() / ".argocd"]
+    folders = [Path(folder)] if folder else [config_folder("argocd"), Path.home() / ".argocd"]
     return next((path for path in (each / "config" for each in folders) if path.is_file()), None)
 
 

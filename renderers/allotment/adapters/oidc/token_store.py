@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from allotment.adapters.checkout_paths import config_folder
 from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors
 
 _FILE_MODE, _FOLDER_MODE = 0o600, 0o700
@@ -55,9 +56,8 @@ class TokenStore:
 
     @staticmethod
     def open_default() -> TokenStore:
-        """Return the store in the folder of the person's configuration."""
-        base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-        return TokenStore(base / "allotment" / "tokens.json")
+        """Return the store in the folder of the person's configuration. Raises OperationRefused if it is in a work tree."""
+        return TokenStore(config_folder("allotment") / "tokens.json")
 
     def read(self, key: LoginKey) -> StoredTokens | None:
         """Return the stored tokens; None if there are none."""

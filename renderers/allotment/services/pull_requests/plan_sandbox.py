@@ -109,7 +109,7 @@ def plan_in_sandbox(plan_request: PlanRequest, budget: PlanBudget, cache: Path |
 def _run_process(plan_request: PlanRequest, budget: PlanBudget, cache: Path | None) -> PlanReply:
     environment = {name: value for name, value in os.environ.items() if _VARIABLES.fullmatch(name)}
     if cache is not None:
-        environment["XDG_CACHE_HOME"] = str(cache)
+        environment["XDG_CACHE_HOME"] = str(cache.absolute())
     # The child process that plans puts its temporary files in `folder`. The parent deletes the folder, because a killed
     # child deletes nothing.
     with tempfile.TemporaryDirectory(prefix="allot-pull-") as folder, tempfile.TemporaryFile() as errors:
