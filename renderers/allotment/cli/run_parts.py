@@ -141,8 +141,9 @@ def find_branch(data: Path, url: str) -> str:
     from allotment.branches.merged_branch import fetch_declared_branch
 
     file, source = data / _BRANCH_FILE, hashlib.sha256(url.encode()).hexdigest()
+    clone = Clone.open_or_create(data)  # refuses a folder that a stranger may have committed, before the file is read
     try:
-        branch = fetch_declared_branch(data, Remote(Clone.open_or_create(data), url)).name
+        branch = fetch_declared_branch(data, Remote(clone, url)).name
     except OperationRefused:
         lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
         if lines[:1] == [source]:
