@@ -45,6 +45,16 @@ def test_find_refs_returns_the_commit_of_a_tag(repository: Repository) -> None:
     assert repository.find_refs("refs/tags/v1", "refs/allotment/blob") == {"refs/tags/v1": commit}
 
 
+def test_a_repository_that_git_refuses_to_read_is_an_error(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git reads no repository of another user."""
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(OperationRefused, match=r"can't read the refs of .*: .*dubious ownership"):
+        repository.find_commit(REF)
+    assert repository.find_refs() == {}
+
+
 def test_a_tag_is_no_status_of_a_cluster(repository: Repository) -> None:
     stranger = write_commit(repository, [], {"cluster.yaml": b"1"}, SAID)
     git(repository.folder, "update-ref", f"refs/tags/{tracking_ref(status_branch('eu-1'))}", stranger)

@@ -104,15 +104,25 @@ class Repository:
         return commit if commit is None or ref == name else self.objects.resolve_commit(name)
 
     def find_refs(self, *names: str) -> dict[str, str]:
-        """Return the commits at which refs point, by the full names of the refs.
+        """Return the commits at which refs point, by the full names of the refs. Raises OperationRefused."""
+        targets = self.find_ref_targets(*names)
+        commits = {name: self.objects.resolve_commit(target) for name, target in targets.items()}
+        return {name: commit for name, commit in commits.items() if commit}
+
+    def find_ref_targets(self, *names: str) -> dict[str, str]:
+        """Return the ids of the objects at which refs point, by the full names of the refs.
 
         If `refs/X` is missing, Git also takes a tag that is named `refs/X`, which a stranger may have pushed. This function
-        doesn't.
+        doesn't. Raises OperationRefused if Git can't read the repository.
         """
-        output = self.git.run_text("for_each_ref", "--format=%(objectname) %(refname)", *names)
+        if not names:
+            return {}  # without a name, Git lists all refs
+        try:
+            output = self.git.run_text("for_each_ref", "--format=%(objectname) %(refname)", *names)
+        except GitFailed as error:
+            raise OperationRefused(f"Git can't read the refs of {quote_value(str(self.folder))}: {error}") from None
         targets = {name: target for target, _, name in (line.partition(" ") for line in output.splitlines())}
-        commits = {name: self.objects.resolve_commit(targets[name]) for name in names if name in targets}
-        return {name: commit for name, commit in commits.items() if commit}
+        return {name: targets[name] for name in names if name in targets}
 
     def resolve_named_commit(self, name: str) -> str:
         """Return the id of the commit that a user's name resolves to. Raises OperationRefused, with a remedy, if there

@@ -23,8 +23,7 @@ def write_signed_tag(repository: Repository, name: str, commit: str, message: st
             f"Git couldn't sign the tag {name}: name a key with --signing-key, or set user.signingKey with git config: {reason}"
         )
     ref = f"refs/tags/{name}"
-    lines = repository.git.run_text("for_each_ref", "--format=%(objectname) %(refname)", ref).splitlines()
-    target = next((line.removesuffix(f" {ref}") for line in lines if line.endswith(f" {ref}")), None)
+    target = repository.find_ref_targets(ref).get(ref)
     if target is None:
         raise OperationRefused(f"another command deleted the tag {name} in this clone: run the command again")
     return target
