@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.adapters.git.conftest import SAID, git
@@ -70,8 +71,8 @@ def test_a_signed_tag_that_is_gone_is_no_other_tag(
     git(repository.folder, "update-ref", "refs/tags/refs/tags/bill/2026-01", commit)
     run = repository.git.run
 
-    def run_and_delete(command: str, *words: str, **options: object) -> object:
-        ended = run(command, *words, **options)  # type: ignore[arg-type]
+    def run_and_delete(command: str, *words: str, **options: Any) -> object:
+        ended = run(command, *words, **options)
         if command == "tag":
             git(repository.folder, "update-ref", "-d", "refs/tags/bill/2026-01")
         return ended
