@@ -114,8 +114,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
 
 @pytest.hookimpl(optionalhook=True)  # a run may be without xdist
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many tests run at a time with `-n auto`: those of `make test` hardly wait, and each worker collects them all."""
-    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") or os.cpu_count() or 1)
+    """Return how many tests run at a time with `-n auto`: one more than there are cores, because a sixth of the time is waiting."""
+    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") or (os.cpu_count() or 1) + 1)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from tests.conftest import DAY, PROJECT
+from tests.conftest import DAY, PROJECT, scale_examples
 from tests.support import fuzz
 from tests.support.published import Place, git
 
@@ -20,10 +20,10 @@ from allotment.services.check.catalog_check import check_catalog
 from allotment.services.renderer import ClusterRenderer
 
 SEED = 20_261_124
-MOST = 150  # files of a kind that are read
+READ = 50  # files of a kind that are read
 VALIDATED = 8  # files that the whole sample is validated with
-PLANNED = 6  # files that can be read, and that are planned
-PUBLISHED = 8  # rounds
+PLANNED = 4  # files that can be read, and that are planned
+PUBLISHED = 6  # rounds
 
 
 @cache
@@ -45,7 +45,7 @@ def cases_by_path() -> dict[str, list[fuzz.Case]]:
 def test_no_value_of_a_field_makes_the_reader_crash(kind: str) -> None:
     path, _ = fuzz.samples(PROJECT)[kind]
     cases = cases_by_path()[path]
-    for case in random.Random(SEED).sample(cases, min(MOST, len(cases))):
+    for case in random.Random(SEED).sample(cases, min(scale_examples(READ), len(cases))):
         fuzz.read(case)
 
 
@@ -74,7 +74,7 @@ def test_cluster_renderer_renders_every_valid_cluster_or_platform_case(sample: P
 
 def test_no_value_that_can_be_read_makes_a_plan_crash(place: Place) -> None:
     shuffled = random.Random(SEED).sample(all_cases(), len(all_cases()))
-    readable = islice((case for case in shuffled if fuzz.read(case)), PLANNED)
+    readable = islice((case for case in shuffled if fuzz.read(case)), scale_examples(PLANNED))
     for case in readable:
         assert fuzz.run(place.root, case, "plan") in (0, 1)
 
@@ -87,7 +87,7 @@ def test_no_value_of_a_tenants_field_stops_the_publish_of_another(published: Pla
     paths = sorted(path for path in cases_by_path() if path.startswith("tenants/"))
     by_path = {path: cases_by_path()[path] for path in paths if "/uni-lab/" not in path}
     assert len(by_path) > 3
-    for number in range(PUBLISHED):
+    for number in range(scale_examples(PUBLISHED)):
         chosen = [chance.choice(cases) for cases in by_path.values()]
         before = {case.path: (published.root / case.path).read_bytes() for case in chosen}
         for case in chosen:
