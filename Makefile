@@ -133,8 +133,8 @@ endef
 # Resolves the newest versions again, for every Python from 3.11 on: all that is developed with, all that runs, and what builds it.
 COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet
 lock: .venv/ready
-	$(COMPILE) --upgrade --extra dev --output-file requirements.lock pyproject.toml
-	$(COMPILE) --constraint requirements.lock --output-file requirements-run.lock pyproject.toml
+	$(COMPILE) --upgrade --extra dev --extra all --output-file requirements.lock pyproject.toml
+	$(COMPILE) --constraint requirements.lock --extra all --output-file requirements-run.lock pyproject.toml
 	grep '^requires = ' pyproject.toml | cut -d '"' -f 2 | $(COMPILE) --no-annotate --constraint requirements.lock --output-file requirements-build.lock -
 
 clean:

@@ -261,6 +261,12 @@ def main(arguments: list[str] | None = None) -> None:
         except KeyboardInterrupt:
             sys.exit(130)
         except Exception as error:
+            if isinstance(error, ModuleNotFoundError):
+                from allotment.cli.extras import explain_missing_module
+
+                if message := explain_missing_module(error):
+                    click.echo(f"allot: {message}", err=True)
+                    sys.exit(2)
             if interrupted.is_set() or _follows_interrupt(error, 1):
                 sys.exit(130)
             if isinstance(error, OSError) and error.errno in _WRITE_ERRORS:
