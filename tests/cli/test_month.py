@@ -20,8 +20,8 @@ from tests.support.published import Place, git
 from tests.support.signing_keys import new_key
 from tests.support.unmerged_branch import check_out_branch
 
+from allotment.adapters.git.commits import write_signed_tag
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.tags import write_signed_tag
 from allotment.billing.ledger import close_month
 from allotment.billing.monthly_bill import ROUNDED_LINES_FORMAT
 from allotment.branches.status_branches import reported_ref

@@ -11,7 +11,7 @@ import click
 from allotment.adapters.foreign_programs import open_browser
 from allotment.cli.change_options import ChangeOptions, change_options, run_change
 from allotment.cli.completers import create_resource_completer
-from allotment.cli.edit_commands.arguments import require_resource_name
+from allotment.cli.edit_commands.field_options import require_resource_name
 from allotment.cli.edit_commands.instance_create import create
 from allotment.cli.edit_commands.instance_targets import FindTargets, target_options
 from allotment.cli.lists import instance_list

@@ -17,8 +17,7 @@ from allotment.declared.values import Image, MountPath, Size, format_size
 from allotment.edits.declarations import Declarations
 from allotment.edits.instance_creation import EXPOSURES, InstanceOptions
 from allotment.edits.option_values import OptionParser
-from allotment.edits.storage_creation import StorageOptions
-from allotment.edits.storage_sources import parse_source
+from allotment.edits.storage_creation import StorageOptions, parse_source
 from allotment.problems import OperationRefused
 from allotment.reports.catalog_tables import CatalogView, app_sheet, gpu_sheet, storage_sheet, tenant_facts
 from allotment.reports.sheets import Sheet, print_output, sanitize_sentence, sanitize_value

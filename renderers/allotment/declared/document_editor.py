@@ -17,6 +17,8 @@ from allotment.declared import documents
 from allotment.declared.canonical import LIST_KEYS, ORDERED_LISTS, write_document
 from allotment.declared.commented_document import Comments, Entry, Group, read_commented_document
 from allotment.declared.field_types import find_type_by_key
+from allotment.declared.inventory import DeclarationFile
+from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.scalars import reads_as_text
 from allotment.problems import OperationRefused, quote_value
 
@@ -72,6 +74,14 @@ def edit_document(data: bytes, model: type[BaseModel], edits: Sequence[Edit]) ->
             f"the edit of {_describe(edits[0].path)} would change other values of the file: edit the file by hand"
         )
     return result
+
+
+def set_enum_field(declared: DeclarationFile[Declaration], field: str, value: str, default: str) -> bytes:
+    """Return the content of a declaration with a value of a field of its spec. The default value removes the field."""
+    path, kind = ("spec", field), type(declared.model)
+    if getattr(declared.model.spec, field) == value:
+        return declared.data
+    return edit_document(declared.data, kind, [RemoveField(path) if value == default else SetField(path, value)])
 
 
 class _TreeEditor:

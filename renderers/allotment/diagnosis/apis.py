@@ -10,8 +10,7 @@ from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.diagnosis.cluster_snapshot import ClusterSnapshot
 from allotment.diagnosis.diagnosis import Diagnosis, error, ok, skipped
-from allotment.manifests.cluster.node_class import build_node_class
-from allotment.manifests.cluster.node_pool import has_overlays
+from allotment.manifests.cluster.node_pool import build_node_class, has_overlays
 
 
 class RequiredApi(NamedTuple):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from allotment.declared.document_editor import SetField, edit_document
+from allotment.declared.document_editor import SetField, edit_document, set_enum_field
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import Scope
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
-from allotment.edits.enum_fields import set_enum_field
 from allotment.problems import OperationRefused
 
 InstanceState = Literal["Running", "Stopped"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from allotment.declared.document_editor import AddItem, SetField, edit_document
+from allotment.declared.document_editor import AddItem, SetField, edit_document, set_enum_field
 from allotment.declared.kinds.declaration import Lifecycle
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.node_pool import NodePool
@@ -17,7 +17,6 @@ from allotment.declared.layout import PLATFORM, Scope
 from allotment.declared.values import Date
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
-from allotment.edits.enum_fields import set_enum_field
 from allotment.edits.new_declaration import InvalidField, build_declaration, check_declaration
 
 _VERBS: dict[Lifecycle, str] = {"Active": "Activate", "Deprecated": "Deprecate", "Retired": "Retire"}

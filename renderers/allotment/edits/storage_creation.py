@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from allotment.declared.kinds.cluster import Cluster
@@ -12,8 +13,7 @@ from allotment.edits.change_set import ChangeSet
 from allotment.edits.declarations import Declarations
 from allotment.edits.new_declaration import build_declaration, list_option_problems
 from allotment.edits.option_values import OptionParser
-from allotment.edits.storage_sources import parse_source
-from allotment.problems import OperationRefused
+from allotment.problems import OperationRefused, quote_value
 
 _OPTIONS_BY_FIELD = {
     "spec.cluster": "--cluster",
@@ -23,6 +23,13 @@ _OPTIONS_BY_FIELD = {
     "spec.displayName": "--display-name",
     "metadata.labels": "--label",
 }
+_SOURCE_FORMATS = (
+    "https://HOST/FILE#sha256=HASH, hf:OWNER/MODEL[@REVISION]/FILE#sha256=HASH, storage:[TENANT/]NAME, snapshot:NAME,"
+    " s3:https://HOST/BUCKET/PREFIX or image:IMAGE@DIGEST"
+)
+_HASHED = re.compile(r"(?P<url>[^#]+)#sha256=(?P<sha256>[0-9a-f]{64})")
+_HUGGING_FACE = re.compile(r"hf:(?P<model>[^/@]+/[^/@]+)(?:@(?P<revision>[^/]+))?/(?P<file>.+)")
+_BUCKET = re.compile(r"s3:(?P<endpoint>https?://[^/]+)/(?P<bucket>[^/]+)(?:/(?P<prefix>.*))?")
 
 
 class StorageOptions(NamedTuple):
@@ -94,3 +101,39 @@ def list_storage_specs(declarations: Declarations, cluster: str) -> list[str]:
 def _is_block_storage(declarations: Declarations, name: str) -> bool:
     spec = declarations.find(StorageSpec, PLATFORM, name).model.spec
     return spec.lifecycle == "Active" and spec.is_single_node
+
+
+def parse_source(text: str) -> dict[str, Any]:
+    """Return `spec.prepare.source` for a text in one of _SOURCE_FORMATS. Raises OperationRefused if it has no such format."""
+    scheme, _, rest = text.partition(":")
+    if scheme in ("https", "hf"):
+        return {"url": _parse_url(text)}
+    if scheme == "storage" and rest:
+        tenant, slash, name = rest.rpartition("/")
+        return {"storage": {"name": name, **({"tenant": tenant} if slash else {})}}
+    if scheme == "snapshot" and rest:
+        return {"snapshot": {"name": rest}}
+    if scheme == "image" and rest:
+        return {"image": {"image": rest}}
+    if match := _BUCKET.fullmatch(text):
+        prefix = {"prefix": match["prefix"]} if match["prefix"] else {}
+        return {"s3": {"endpoint": match["endpoint"], "bucket": match["bucket"], **prefix}}
+    raise OperationRefused(f"{quote_value(text)} is not a source: write {_SOURCE_FORMATS}")
+
+
+def _parse_url(text: str) -> dict[str, str]:
+    match = _HASHED.fullmatch(text)
+    if match is None:
+        where = (
+            "the page of the file at Hugging Face shows it" if text.startswith("hf:") else "`sha256sum FILE` prints it"
+        )
+        raise OperationRefused(
+            f"{quote_value(text)} has no hash: add #sha256= and the 64 digits of the file's SHA-256 hash; {where}"
+        )
+    url = match["url"]
+    if text.startswith("hf:"):
+        model = _HUGGING_FACE.fullmatch(url)
+        if model is None:
+            raise OperationRefused(f"{quote_value(url)} is not in the format hf:OWNER/MODEL[@REVISION]/FILE")
+        url = f"https://huggingface.co/{model['model']}/resolve/{model['revision'] or 'main'}/{model['file']}"
+    return {"url": url, "sha256": match["sha256"]}

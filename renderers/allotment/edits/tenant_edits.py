@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from allotment.declared.document_editor import set_enum_field
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.plan import Plan
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import PLATFORM, Scope, path_of
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
-from allotment.edits.enum_fields import set_enum_field
 from allotment.edits.member_edits import NewMember, build_members, list_member_notes
 from allotment.edits.new_declaration import build_declaration, check_declaration
 from allotment.problems import OperationRefused

@@ -13,7 +13,7 @@ from allotment.portal.access import PROVIDER
 from allotment.portal.page_renderer import Page, render_page
 from allotment.portal.provider_area import CapacityNow, ProviderArea, ProviderCluster
 from allotment.portal.site_facts import SiteFacts
-from allotment.reports.capacity_plot import draw_capacity, format_sold_percent, format_unit_hours
+from allotment.reports.plots import draw_capacity, format_sold_percent, format_unit_hours
 
 MAX_NODES = 300  # on the page of a cluster
 _INDEX = "index"

@@ -1,14 +1,17 @@
-"""Draws the plots of a bill as SVG: the cost of each day, and the GPU hours of each GPUSpec."""
+"""Draws the plots of a bill, of the availability of an instance, and of the use of the stock."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from allotment.billing.capacity_totals import CapacityTotal
 from allotment.billing.daily_costs import DailyCost, sum_daily_costs, sum_gpu_hours
 from allotment.billing.invoices import Invoice
 from allotment.billing.monthly_bill import MonthlyBill
+from allotment.billing.periods import HOUR_SECONDS
 from allotment.billing.prices import round_money
 from allotment.capacity.pricing import format_money
 from allotment.observed.availability import DayAvailability
@@ -21,6 +24,7 @@ WIDTH, HEIGHT = 720, 220  # of the area with the bars, in pixels
 ROW_HEIGHT = 26  # of a bar of GPU hours
 _TICKS = 4
 _MAX_NAME = 14  # characters
+_PART_COLORS = {"sold": COLORS[0], "reserved": COLORS[1], "idle": COLORS[7]}  # from the bottom of a bar
 
 
 class Bar(NamedTuple):
@@ -101,6 +105,49 @@ def draw_availability(days: Sequence[DayAvailability]) -> Plot | None:
     )
 
 
+def draw_capacity(days: Sequence[tuple[datetime.date, CapacityTotal]]) -> Plot | None:
+    """Return a plot with a bar for each day, which has a part for each use of the stock; None without a stock."""
+    if not any(total.stock for _, total in days):
+        return None
+    top = find_top(max(Fraction(total.stock, HOUR_SECONDS) for _, total in days))
+    step = WIDTH / len(days)
+    bars = []
+    for at, (day, total) in enumerate(days):
+        y = float(HEIGHT)
+        for name, color in _PART_COLORS.items():
+            if seconds := getattr(total, name):
+                height = float(Fraction(seconds, HOUR_SECONDS) / top * HEIGHT)
+                y -= height
+                text = f"{day}: {format_unit_hours(seconds)} unit hours {name}"
+                bars.append(Bar(at * step + 1, y, step - 2, height, color, text))
+    sums = ", ".join(
+        f"{format_unit_hours(sum(getattr(total, name) for _, total in days))} {name}" for name in _PART_COLORS
+    )
+    return Plot(
+        title="Unit hours per day",
+        description=f"Unit hours from {days[0][0]} to {days[-1][0]}: {sums}.",
+        height=HEIGHT,
+        bars=tuple(bars),
+        value_ticks=tuple(
+            Tick(HEIGHT - float(value / top * HEIGHT), _format_tick(value)) for value in _list_ticks(top)
+        ),
+        name_ticks=tuple(Tick((at + 0.5) * step, str(day.day)) for at, (day, _) in enumerate(days) if at % 5 == 0),
+        legend=tuple(_PART_COLORS.items()),
+        is_horizontal=False,
+    )
+
+
+def format_unit_hours(seconds: int) -> str:
+    """Return unit × seconds as unit hours with one decimal place, rounded half up."""
+    tenths = (seconds * 20 + HOUR_SECONDS) // (2 * HOUR_SECONDS)
+    return f"{tenths // 10}.{tenths % 10}"
+
+
+def format_sold_percent(total: CapacityTotal) -> str:
+    """Return the percentage of the stock that is sold, rounded down to one decimal place; a dash without a stock."""
+    return f"{total.sold * 1000 // total.stock / 10:g} %" if total.stock else "–"
+
+
 def _draw_days(bill: MonthlyBill, days: Sequence[DailyCost]) -> Plot:
     """Return a plot with a bar for each day, which has a part for each spec."""
     specs = _rank_specs(days)
@@ -124,7 +171,9 @@ def _draw_days(bill: MonthlyBill, days: Sequence[DailyCost]) -> Plot:
         description=f"{total} {bill.currency} from {days[0].day} to {days[-1].day}; the highest cost is {peak}.",
         height=HEIGHT,
         bars=tuple(bars),
-        value_ticks=tuple(Tick(HEIGHT - float(value / top * HEIGHT), format_tick(value)) for value in list_ticks(top)),
+        value_ticks=tuple(
+            Tick(HEIGHT - float(value / top * HEIGHT), _format_tick(value)) for value in _list_ticks(top)
+        ),
         name_ticks=tuple(Tick((at + 0.5) * step, str(day.day.day)) for at, day in enumerate(days) if at % 5 == 0),
         legend=tuple((_shorten(spec), colors[spec]) for spec in specs),
         is_horizontal=False,
@@ -146,7 +195,7 @@ def _draw_hours(bill: MonthlyBill, hours: Sequence[tuple[str, Fraction]]) -> Plo
         description=f"{_format_hours(total)} GPU hours in {bill.month}: {listed}. A part of a GPU counts as a fraction.",
         height=len(hours) * ROW_HEIGHT,
         bars=tuple(bars),
-        value_ticks=tuple(Tick(float(value / top * WIDTH), format_tick(value)) for value in list_ticks(top)),
+        value_ticks=tuple(Tick(float(value / top * WIDTH), _format_tick(value)) for value in _list_ticks(top)),
         name_ticks=tuple(names),
         legend=(),
         is_horizontal=True,
@@ -187,12 +236,12 @@ def find_top(value: Fraction) -> Fraction:
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= value)
 
 
-def list_ticks(top: Fraction) -> list[Fraction]:
+def _list_ticks(top: Fraction) -> list[Fraction]:
     """Return the values that an axis labels."""
     return [top * at / _TICKS for at in range(_TICKS + 1)]
 
 
-def format_tick(value: Fraction) -> str:
+def _format_tick(value: Fraction) -> str:
     """Return the label of a value on an axis."""
     return f"{float(value):g}"
 

@@ -17,7 +17,7 @@ from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.declarations_clone import DeclarationsClone
 from allotment.branches.status_reader import ReportedStatus
-from allotment.declared.edit_attempt import with_attempt
+from allotment.declared.document_editor import SetField, edit_document
 from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.gpu_storage import GPUStorage, Prepare
 from allotment.declared.layout import DeclarationPath, Scope, parse_path, path_of
@@ -114,6 +114,14 @@ def push_recovery(remote: Remote, recovery: Recovery) -> None:
         raise OperationRefused(
             f"{quote_value(str(remote))} already has a branch {name}: merge it, or delete it and try again"
         )
+
+
+def with_attempt(data: bytes, attempt: int) -> bytes:
+    """Return the content of a storage's file with a new value of `spec.prepare.attempt`, in canonical form.
+
+    The file must declare a preparation.
+    """
+    return edit_document(data, GPUStorage, [SetField(("spec", "prepare", "attempt"), attempt)])
 
 
 def _read_storage(source: CommitSource, tenant: str, name: str) -> DeclarationFile[GPUStorage]:

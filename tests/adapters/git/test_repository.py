@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from tests.adapters.git.conftest import SAID, git
 
-from allotment.adapters.git.commits import write_commit
+from allotment.adapters.git.commits import write_commit, write_signed_tag
 from allotment.adapters.git.remote import tracking_ref
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.tags import write_signed_tag
 from allotment.branches.status_branches import read_fetched_status_branches
 from allotment.manifests.names import status_branch
 from allotment.problems import OperationRefused

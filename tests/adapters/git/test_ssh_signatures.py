@@ -11,9 +11,9 @@ import pytest
 from tests.support.published import git
 from tests.support.signing_keys import new_key
 
+from allotment.adapters.git.commits import write_signed_tag
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.ssh_signatures import SignaturesUnavailable
-from allotment.adapters.git.tags import write_signed_tag
 
 
 @pytest.fixture

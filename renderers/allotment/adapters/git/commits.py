@@ -1,5 +1,5 @@
-"""Writes commits without a work tree: `git fast-import` turns files into blobs and trees, without an index or a
-checkout.
+"""Writes commits and signed tags without a work tree: `git fast-import` turns files into blobs and trees, without an index
+or a checkout.
 
 No local ref points at a new commit. Git's maintenance later removes the commits that were never pushed.
 """
@@ -137,3 +137,28 @@ def _encode_path(path: str) -> bytes:
     if not path or path[0] in '"/' or "\n" in path or "\0" in path:
         raise ValueError(f"no path of a rendered file: {path!r}")
     return raw
+
+
+def write_signed_tag(repository: Repository, name: str, commit: str, message: str) -> str:
+    """Write a tag of a commit into the repository with the configured signing key, and return its id.
+
+    Replaces a tag with this name. Raises OperationRefused if Git can't sign.
+    """
+    options = ("--sign", "--force", "--cleanup=verbatim", "--file=-", "--end-of-options")
+    settings = (*QUIET_SETTINGS, *repository.signing)
+    ended = repository.git.run("tag", *options, name, commit, data=message.encode(), settings=settings)
+    if ended.exit_code:
+        reason = ended.stderr[-_MAX_OUTPUT:].strip()
+        raise OperationRefused(
+            f"Git couldn't sign the tag {name}: name a key with --signing-key, or set user.signingKey with git config: {reason}"
+        )
+    ref = f"refs/tags/{name}"
+    target = repository.find_ref_targets(ref).get(ref)
+    if target is None:
+        raise OperationRefused(f"another command deleted the tag {name} in this clone: run the command again")
+    return target
+
+
+def delete_tag(repository: Repository, name: str) -> None:
+    """Delete a tag of the repository, if it exists."""
+    repository.git.run("tag", "--delete", name, settings=QUIET_SETTINGS)

@@ -1,15 +1,18 @@
-"""The errors about options of the commands that edit declarations: missing options, and invalid values."""
+"""The options and arguments that several commands which edit declarations share, and the errors about their values."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
 
 from allotment.adapters.checkout_paths import refuse_committed_links
 from allotment.cli.change_options import ChangeOptions, CheckFirst, Confirm, run_change
-from allotment.problems import OperationRefused, pluralize, quote_value
+from allotment.cli.status_options import split_resource_name
+from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
 
 if TYPE_CHECKING:
     from allotment.edits.change_set import ChangeSet
@@ -17,6 +20,26 @@ if TYPE_CHECKING:
 
 _KEY_BEGINNINGS = ("ssh-", "ecdsa-", "sk-")
 _MAX_FILE_BYTES = 4_000_000
+
+
+def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --yes and --no-input. The command gets them as `is_confirmed` and `no_input`."""
+    for option in (
+        click.option("--no-input", is_flag=True, help="Ask no questions on a terminal: a missing option is an error."),
+        click.option(
+            "--yes", "is_confirmed", is_flag=True, help="Write without asking for a confirmation on a terminal."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def require_resource_name(text: str, example: str = "solo-ada/webui") -> tuple[str, str]:
+    """Return the tenant and the name in TENANT/NAME. Raises UsageError."""
+    tenant, name = split_resource_name(text)
+    if not (tenant and name):
+        raise click.UsageError(f"{escape_unprintable(text)} is not in the format TENANT/NAME, such as {example}")
+    return tenant, name
 
 
 class RequiredOption(NamedTuple):

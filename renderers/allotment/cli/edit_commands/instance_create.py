@@ -9,9 +9,8 @@ import click
 
 from allotment.cli.change_options import ChangeOptions, InvalidChange, change_options, run_change
 from allotment.cli.completers import complete_clusters, complete_gpu_specs, complete_tenants
-from allotment.cli.edit_commands.arguments import require_resource_name
+from allotment.cli.edit_commands.field_options import question_options, require_resource_name
 from allotment.cli.edit_commands.offers import open_offers
-from allotment.cli.edit_commands.question_options import question_options
 from allotment.cli.options import WholeNumber
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from allotment.cli.completers import (
     complete_tenants,
     create_resource_completer,
 )
-from allotment.cli.edit_commands.arguments import require_resource_name
+from allotment.cli.edit_commands.field_options import require_resource_name
 
 if TYPE_CHECKING:
     from allotment.edits.declarations import Declarations

@@ -8,9 +8,8 @@ import click
 
 from allotment.cli.change_options import ChangeOptions, change_options, run_change
 from allotment.cli.completers import complete_clusters, complete_tenants, create_resource_completer
-from allotment.cli.edit_commands.arguments import require_resource_name
+from allotment.cli.edit_commands.field_options import question_options, require_resource_name
 from allotment.cli.edit_commands.offers import open_offers
-from allotment.cli.edit_commands.question_options import question_options
 from allotment.cli.options import find_repository
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ def delete(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
       allot storage delete solo-ada/models --push
     """
     from allotment.edits.storage_edits import delete_storages
-    from allotment.services.changes.merged_files import read_merged_versions
+    from allotment.services.changes.declared_files import read_merged_versions
 
     storages = [require_resource_name(target, _EXAMPLE) for target in targets]
 

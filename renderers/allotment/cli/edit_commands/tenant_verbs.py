@@ -11,12 +11,12 @@ from allotment.cli.completers import complete_plans, complete_tenants
 from allotment.cli.edit_commands.field_options import (
     RequiredOption,
     list_choices,
+    question_options,
     read_ssh_keys,
     require_options,
     run_field_change,
 )
 from allotment.cli.edit_commands.member_verbs import INPUTS_BY_FIELD, identity_options
-from allotment.cli.edit_commands.question_options import question_options
 from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ import re
 from collections.abc import Collection, Container, Mapping, Sequence
 from typing import NamedTuple
 
-from allotment.adapters.git.commits import NULL_COMMIT, CommitMessage, write_commit
+from allotment.adapters.git.commits import NULL_COMMIT, CommitMessage, delete_tag, write_commit, write_signed_tag
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
-from allotment.adapters.git.tags import delete_tag, write_signed_tag
 from allotment.billing.ledger import CLOSING, ClosedMonth, Closing, InvalidLedger, dump_month, invoice_path, parse_month
 from allotment.problems import OperationRefused
 

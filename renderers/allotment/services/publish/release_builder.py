@@ -41,9 +41,9 @@ from allotment.services.publish.rendered_tenant import (
     build_rendered_tenant,
     find_tenants_missing_bytes,
 )
-from allotment.services.publish.tenant_brake import check_tenant_brakes
 from allotment.services.publish.tenant_retention import (
     RetentionByTenant,
+    check_tenant_brakes,
     find_invalid_tenants,
     find_refused_transitions,
     find_tenants_of_invalid_clusters,

@@ -14,9 +14,8 @@ from pathlib import Path
 import msgspec
 
 from allotment.adapters.declaration_source import path_problem
-from allotment.adapters.git.commit_source import CommitSource, TreeSource
+from allotment.adapters.git.commit_source import CommitSource, TreeSource, open_listed_commit
 from allotment.adapters.git.commits import write_temporary_commit
-from allotment.adapters.git.listed_commit import open_listed_commit
 from allotment.adapters.git.merge import MergeConflict, is_same_by_rebase, list_changed_files, merge_tree_of
 from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.repository import Repository

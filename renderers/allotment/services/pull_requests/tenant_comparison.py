@@ -18,7 +18,7 @@ from allotment.diff.declared_change import DeclaredChange
 from allotment.diff.exposure_changes import ExposureDiff, compare_exposure
 from allotment.diff.field_diff import DiffCache
 from allotment.diff.file_diff import FileStep, RenderedFileDiff
-from allotment.diff.lost_approvers import files_without_tenant_approver
+from allotment.diff.ownership_effects import files_without_tenant_approver
 from allotment.diff.plan_permissions import with_plan_permissions
 from allotment.diff.tenant_diff import TenantDiff, compare_tenant
 from allotment.diff.tenant_side import TenantSide

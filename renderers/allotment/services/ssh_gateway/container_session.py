@@ -13,8 +13,7 @@ from allotment.adapters.cluster.pod_exec import ExecOptions
 from allotment.adapters.remote_process import Output, RemoteProcess
 from allotment.problems import OperationRefused, escape_unprintable
 from allotment.services.access.pod_access import KubernetesAccess
-from allotment.services.ssh_gateway.message_pump import MessagePump
-from allotment.services.ssh_gateway.pumped_session import PumpedSession
+from allotment.services.ssh_gateway.message_pump import MessagePump, PumpedSession
 
 FAILURE_STATUS = 255  # of `ssh` itself, if it can't run a command
 # The places of OpenSSH's SFTP server in the usual distributions.

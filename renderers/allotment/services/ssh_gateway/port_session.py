@@ -7,8 +7,7 @@ from collections.abc import Callable
 import asyncssh
 
 from allotment.adapters.cluster.port_forward import PodPort
-from allotment.services.ssh_gateway.message_pump import MessagePump
-from allotment.services.ssh_gateway.pumped_session import PumpedSession
+from allotment.services.ssh_gateway.message_pump import MessagePump, PumpedSession
 
 
 class PortSession(PumpedSession[bytes], asyncssh.SSHTCPSession[bytes]):
