@@ -17,12 +17,14 @@ from tests.support.published import git
 from allotment.cli.extras import EXTRAS, explain_missing_module
 
 WITHOUT_EXTRAS = """\
-import sys
+import os, sys
 from allotment.cli.extras import EXTRAS
+
+MISSING = {module for module, extra in EXTRAS.items() if extra != os.environ.get("INSTALLED_EXTRA")}
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in EXTRAS:
+        if name.partition(".")[0] in MISSING:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())
@@ -34,7 +36,7 @@ DISTRIBUTIONS = {"github": "pygithub", "gitlab": "python-gitlab", "websocket": "
 
 
 def run_without_extras(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run `allot` in a process in which no module of an extra can be imported."""
+    """Run `allot` in a process that can import no module of an extra, except for those of INSTALLED_EXTRA."""
     command = [sys.executable, "-c", WITHOUT_EXTRAS, *words]
     return subprocess.run(
         command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
@@ -84,6 +86,7 @@ def test_the_commands_of_tenants_need_no_extra(words: str, output: str, clone: P
         ("bill --month 2026-10 --output html", "jinja2", "portal"),
         ("portal build --out {folder}/site", "requests", "forges"),
         ("comment --number 3", "requests", "forges"),
+        ("exec solo-ada/webui --argocd -- true", "websocket", "access"),
     ],
 )
 def test_a_command_names_the_extra_that_it_needs(words: str, module: str, extra: str, clone: Path) -> None:
@@ -94,6 +97,14 @@ def test_a_command_names_the_extra_that_it_needs(words: str, module: str, extra:
         f"allot: this needs the Python module {module}, which is not installed: install Allotment as allotment[{extra}], or"
         " as allotment[all] for every command"
     )
+
+
+@pytest.mark.process
+def test_argocd_is_reached_without_the_client_of_kubernetes(clone: Path) -> None:
+    words = ("exec", "solo-ada/webui", "--argocd", "--", "true")
+    process = run_without_extras(clone, *words, INSTALLED_EXTRA="access")
+    assert process.returncode == 2, process.stderr
+    assert "there is no login at Argo CD" in process.stderr
 
 
 def test_any_other_missing_module_is_a_bug() -> None:

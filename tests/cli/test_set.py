@@ -9,7 +9,8 @@ import pytest
 from tests.conftest import Allot
 from tests.support.published import Place, git
 
-from allotment.cli.change_options import ChangeOptions, run_change
+from allotment.cli.change_options import ChangeOptions
+from allotment.cli.change_run import run_change
 from allotment.cli.set import command
 from allotment.edits.instance_edits import set_states
 from allotment.problems import OperationRefused

@@ -14,7 +14,7 @@ from typing import Any
 import websocket
 from websocket import ABNF
 
-from allotment.adapters.cluster.api import ApiUnavailable
+from allotment.adapters.http_responses import ApiUnavailable
 
 _MAX_MESSAGE_BYTES = 16 << 20
 _WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from allotment.adapters.cluster.api import ApiUnavailable
+from allotment.adapters.http_responses import ApiUnavailable
 from allotment.adapters.remote_process import RemoteProcess
 from allotment.problems import OperationRefused
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from allotment.cli.app_list import list_all
-from allotment.cli.change_options import ChangeOptions, change_options, run_change
+from allotment.cli.change_options import ChangeOptions, change_options
+from allotment.cli.change_run import run_change
 from allotment.cli.completers import complete_apps, complete_catalog_apps
 from allotment.cli.edit_commands.field_options import run_field_change
 from allotment.cli.options import WholeNumber

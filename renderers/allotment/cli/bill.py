@@ -172,7 +172,7 @@ def _print_unpriced(invoice: Invoice) -> bool:
 
 def _print_price_doubts(bill: MonthlyBill) -> bool:
     """Name the prices that were merged after their day on standard error. Return whether there are any, or nobody knows."""
-    from allotment.reports.invoice_pages import list_price_doubts
+    from allotment.reports.record_notes import list_price_doubts
 
     doubts = list_price_doubts(bill)
     for text in doubts:

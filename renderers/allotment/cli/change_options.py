@@ -1,4 +1,4 @@
-"""The options and the course of every command that edits declarations: diff, plan, commit, push, pull request."""
+"""Defines the options of every command that edits declarations, and opens the folder or the branch that they name."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from allotment.problems import AllotmentError, quote_value
 
 if TYPE_CHECKING:
     from allotment.adapters.git.remote import Remote
-    from allotment.cli.change_output import Stage
     from allotment.edits.declarations import Declarations
-    from allotment.edits.operation_id import BuildChange
     from allotment.services.changes.change_target import BranchTarget, FolderTarget, PlanCaches
 
 DEFAULT_TIMEOUT = 3600  # seconds
@@ -207,79 +205,6 @@ def _check_options(options: ChangeOptions) -> None:
         check_operation_id(options.operation_id)
 
 
-def run_change(
-    options: ChangeOptions, build: BuildChange, confirm: Confirm | None = None, check_first: CheckFirst | None = None
-) -> None:
-    """Build a change from the declarations, print its difference and its plan, and apply it.
-
-    If an earlier command has applied a change with the same operation ID, change nothing and print its result.
-
-    `check_first` is called before the change is built. `confirm` is called before it is applied. Both raise an exception to
-    prevent the change. Raises InvalidChange, and
-    changes nothing, if the change causes an error in the declarations.
-    """
-    if options.proposes and not options.is_dry_run:
-        from allotment.cli.change_proposal import run_proposal
-
-        run_proposal(options, build, confirm, check_first)
-    elif options.changes_folder:
-        _change_folder(options, build, confirm, check_first)
-    else:
-        _push(options, build, confirm, check_first)
-
-
-def _push(options: ChangeOptions, build: BuildChange, confirm: Confirm | None, check_first: CheckFirst | None) -> None:
-    from allotment.cli.change_output import ChangeResult, print_result, review
-    from allotment.services.changes.branch_change import BranchTaken
-
-    target = open_branch_target(options)
-    repeated = target.find_repeated(build) if options.operation_id else None
-    if repeated is None:
-        if check_first is not None:
-            check_first(target.declarations)
-        planned = target.plan(build(target.declarations))
-        if not review(planned, options, confirm):
-            return
-        try:
-            pushed = target.push(planned.change_set)
-        except BranchTaken:
-            target.refresh()
-            repeated = target.find_repeated(build)
-            if repeated is None:
-                raise
-        else:
-            print_result(options, ChangeResult(planned.change_set, planned.before, "Branch", pushed.branch))
-            return
-    print_result(options, ChangeResult.of_repeated(repeated, "Branch", options.operation_id))
-
-
-def _change_folder(
-    options: ChangeOptions, build: BuildChange, confirm: Confirm | None, check_first: CheckFirst | None
-) -> None:
-    from allotment.cli.change_output import ChangeResult, print_result, review
-
-    target = _open_folder_target(options)
-    repeated = target.find_repeated(build) if options.operation_id else None
-    if repeated is not None:
-        is_committed = repeated.use.is_committed
-        if options.commits and not (is_committed or options.is_dry_run):
-            target.commit(repeated.change_set)
-            is_committed = True
-        stage: Stage = "Commit" if options.commits and is_committed else "Folder"
-        print_result(options, ChangeResult.of_repeated(repeated, stage))
-        return
-    if check_first is not None:
-        check_first(target.declarations)
-    change_set = target.build_for_commit(build) if options.commits else build(target.declarations)
-    planned = target.plan(change_set, commits=options.commits)
-    if review(planned, options, confirm):
-        target.write(planned)
-        if options.commits:
-            target.commit(planned.change_set)
-        result = ChangeResult(planned.change_set, planned.before, "Commit" if options.commits else "Folder")
-        print_result(options, result)
-
-
 def _choose_day(source: Any) -> Any:
     return choose_day(source, None)
 
@@ -290,7 +215,7 @@ def _open_caches(root: Path) -> PlanCaches:
     return PlanCaches(create_cache_opener(root, "-plan"), create_cache_opener(root, "-tree"))
 
 
-def _open_folder_target(options: ChangeOptions) -> FolderTarget:
+def open_folder_target(options: ChangeOptions) -> FolderTarget:
     from allotment.services.changes.folder_comparison import start_comparison
 
     root = find_repository(options.repo)

@@ -19,15 +19,14 @@ from allotment.cli.init_catalog import (
     catalog_options,
     check_choice,
 )
+from allotment.cli.init_files import build_generated_files, read_files_below
 from allotment.cli.init_result import print_result
 from allotment.cli.options import find_sample_folder, output_option
 from allotment.declared.forges import FORGES
 from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from allotment.starter.declarations import Blank, Cloud
+    from allotment.starter.declarations import Cloud
     from allotment.starter.program import Program
 
 ALLOWED_ENTRIES = {".git"}  # entries that the folder may have before `allot init`
@@ -233,29 +232,13 @@ def _build_files(
     source = find_sample_folder()
     files: dict[str, bytes] = {}
     if sample:
-        files |= {f"{name}/{path}": data for name in SAMPLE_FOLDERS for path, data in _read_files_below(source / name)}
+        files |= {f"{name}/{path}": data for name in SAMPLE_FOLDERS for path, data in read_files_below(source / name)}
         files["platform/platform.yaml"] = sample_platform(files["platform/platform.yaml"], cloud)
     else:
         files |= starter_declarations(cloud, catalog.files_image) | catalog.files
         files["tenants/README.md"] = tenants_page(cloud.admin)
     remaining_blanks = [] if sample else list_blanks(cloud, files)
     return files | build_generated_files(cloud.forge, cloud.branch, program, remaining_blanks, docs_url)
-
-
-def build_generated_files(
-    forge: str, branch: str, program: Program, blanks: Sequence[Blank] = (), docs_url: str | None = None
-) -> dict[str, bytes]:
-    """Return the files that are not declarations, by path: schemas, CI, hooks, editor settings, pins, README."""
-    from allotment.starter.repository import support_files
-
-    source = find_sample_folder()
-    runs, builds = (
-        (source / f"requirements-{purpose}.lock").read_text(encoding="utf-8") for purpose in ("run", "build")
-    )
-    schemas = {f"schemas/{path}": data for path, data in _read_files_below(source / "schemas")}
-    return schemas | support_files(
-        forge, branch, program, runs=runs, builds=builds, blanks=blanks, docs_url=docs_url or program.documentation
-    )
 
 
 def _write_files(folder: Path, files: dict[str, bytes]) -> None:
@@ -268,10 +251,3 @@ def _write_files(folder: Path, files: dict[str, bytes]) -> None:
             (Path(place) / path).write_bytes(data)
         for entry in sorted(Path(place).iterdir()):
             os.rename(entry, folder / entry.name)
-
-
-def _read_files_below(folder: Path) -> list[tuple[str, bytes]]:
-    """Return the path, relative to a folder, and the content of each file in the folder and its subfolders."""
-    return [
-        (path.relative_to(folder).as_posix(), path.read_bytes()) for path in sorted(folder.rglob("*")) if path.is_file()
-    ]

@@ -26,7 +26,7 @@ def upgrade_repository(
     `options` has the remaining options of `allot init`. Raises UsageError for an option that applies only to a new
     repository, and OperationRefused if a file that would be overwritten has uncommitted changes.
     """
-    from allotment.cli.init import build_generated_files
+    from allotment.cli.init_files import build_generated_files
     from allotment.starter.program import parse_program
     from allotment.starter.upgrade import diff_files, generated_files
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from allotment.adapters.foreign_programs import open_browser
-from allotment.cli.change_options import ChangeOptions, change_options, run_change
+from allotment.cli.change_options import ChangeOptions, change_options
+from allotment.cli.change_run import run_change
 from allotment.cli.completers import create_resource_completer
 from allotment.cli.edit_commands.field_options import require_resource_name
 from allotment.cli.edit_commands.instance_create import create

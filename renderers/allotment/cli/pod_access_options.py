@@ -113,10 +113,9 @@ def _open_access(cluster: str, url: str, kubeconfig: Path | None, context: str |
     """
     from allotment.adapters.argocd.login import find_login
     from allotment.adapters.argocd.server import ArgoCDServer
-    from allotment.adapters.cluster.api import list_contexts
     from allotment.services.access.pod_access import ArgoCDAccess, KubernetesAccess
 
-    contexts = [] if argocd else list_contexts(kubeconfig)
+    contexts = [] if argocd else find_contexts(kubeconfig)
     host = url.removeprefix("https://").rstrip("/") or "HOST"
     if argocd or not (contexts or kubeconfig or context):
         login = find_login(url)
@@ -133,18 +132,27 @@ def _open_access(cluster: str, url: str, kubeconfig: Path | None, context: str |
         raise OperationRefused(f"{error}; without a kubeconfig, log in with `argocd login {host}`") from None
 
 
+def find_contexts(kubeconfig: Path | None) -> list[str]:
+    """Return the names of the contexts in a kubeconfig; none if it can't be read, or without the client of Kubernetes."""
+    try:
+        from allotment.adapters.cluster.api import list_contexts
+    except ModuleNotFoundError:
+        return []
+    return list_contexts(kubeconfig)
+
+
 def open_kubeconfig(cluster: str, kubeconfig: Path | None, context: str | None) -> ApiServer:
     """Return the API server of a cluster. Raises OperationRefused if no API server is configured."""
-    from allotment.adapters.cluster.api import ApiServer, list_contexts
+    from allotment.adapters.cluster.api import ApiServer
 
-    if context is None and cluster in list_contexts(kubeconfig):
+    if context is None and cluster in find_contexts(kubeconfig):
         context = cluster
     return ApiServer.from_kubeconfig(kubeconfig, context)
 
 
 @contextmanager
 def _explain_errors(access: PodAccess, owner: PodOwner, action: str) -> Iterator[None]:
-    from allotment.adapters.cluster.api import ApiError, ApiUnavailable
+    from allotment.adapters.http_responses import ApiError, ApiUnavailable
 
     try:
         yield

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from allotment.cli.change_options import ChangeOptions, change_options, run_change
+from allotment.cli.change_options import ChangeOptions, change_options
+from allotment.cli.change_run import run_change
 
 
 @click.command()

@@ -20,7 +20,7 @@ from allotment.cli.edit_commands import storage_verbs
 from allotment.cli.lists import storage_list
 from allotment.cli.lists.show import show_storage
 from allotment.cli.options import find_repository, is_quiet, open_source, output_option
-from allotment.cli.pod_access_options import kubeconfig_options, open_kubeconfig
+from allotment.cli.pod_access_options import find_contexts, kubeconfig_options, open_kubeconfig
 from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
 
@@ -143,13 +143,12 @@ def _open_access(
     root: Path, remote: RemotePath, uses_url: bool, kubeconfig: Path | None, context: str | None, *, is_upload: bool
 ) -> FileAccess:
     """Return the access that the options choose, or else that with a kubeconfig, or else that with a login."""
-    from allotment.adapters.cluster.api import list_contexts
     from allotment.branches.declarations_clone import DeclarationsClone, open_merged_source
     from allotment.branches.platform_settings import read_cluster
     from allotment.services.access.file_access import ForwardedFiles, PublishedFiles, find_storage, require_writable
     from allotment.services.access.tokens import read_token
 
-    is_forwarded = not uses_url and bool(kubeconfig or context or list_contexts(kubeconfig))
+    is_forwarded = not uses_url and bool(kubeconfig or context or find_contexts(kubeconfig))
     source = open_source(root, None) if is_forwarded else open_merged_source(root, may_be_folder=False)
     storage = find_storage(source, remote.tenant, remote.storage)
     if is_upload:

@@ -12,7 +12,7 @@ from allotment.reports.invoice_columns import line_columns
 from allotment.reports.invoice_texts import format_budget, format_period, format_unknown
 from allotment.reports.markdown import code_span, escape_markdown, markdown_table
 from allotment.reports.plots import draw_plots
-from allotment.reports.record_notes import SHALLOW_HISTORY, describe_late_change, describe_record
+from allotment.reports.record_notes import describe_record, list_price_doubts
 from allotment.reports.template_files import open_templates
 
 _NUMERIC_COLUMNS = frozenset({"quantity", "price", "amount"})
@@ -105,19 +105,6 @@ def _list_notes(bill: MonthlyBill, invoice: Invoice) -> list[str]:
         for note in describe_record(record, bill.period, bill.zone, about_signature=False)
     ]
     return [*notes, *list_price_doubts(bill), *(describe_unpriced_line(line) for line in invoice.unpriced_lines)]
-
-
-def list_price_doubts(bill: MonthlyBill) -> list[str]:
-    """Return a sentence about each price of a bill that was merged after its day, or that nobody can compare with its merge."""
-    doubts = [describe_late_change(change, bill.zone) for change in bill.late_changes]
-    if not bill.has_price_history:
-        doubts.append(SHALLOW_HISTORY)
-    if bill.future_commit:
-        doubts.append(
-            f"commit {bill.future_commit[:12]} has a date in the future, so nobody knows when the later prices and reservations were"
-            " merged"
-        )
-    return doubts
 
 
 def describe_unpriced_line(line: InvoiceLine) -> str:

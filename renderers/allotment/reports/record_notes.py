@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from allotment.billing.late_changes import LateChange
+from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import Period, format_moment
 from allotment.billing.recorded_use import ClusterRecord
 from allotment.billing.usage_totals import to_hours
@@ -76,3 +77,16 @@ def describe_record(
             f"nobody observed the cluster for {hours} hours in {pluralize(len(gaps), 'gap')}: {', '.join(first_gaps)}{more}; a use"
             " that began and ended in a gap is not recorded"
         )
+
+
+def list_price_doubts(bill: MonthlyBill) -> list[str]:
+    """Return a sentence about each price of a bill that was merged after its day, or that nobody can compare with its merge."""
+    doubts = [describe_late_change(change, bill.zone) for change in bill.late_changes]
+    if not bill.has_price_history:
+        doubts.append(SHALLOW_HISTORY)
+    if bill.future_commit:
+        doubts.append(
+            f"commit {bill.future_commit[:12]} has a date in the future, so nobody knows when the later prices and reservations were"
+            " merged"
+        )
+    return doubts

@@ -18,7 +18,8 @@ from tests.support.faults import Answer, Request, Server, api_of, fails, serving
 from tests.support.kubeconfig import kubeconfig_of
 
 from allotment.adapters.cluster import api as module
-from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable, list_contexts
+from allotment.adapters.cluster.api import ApiServer, list_contexts
+from allotment.adapters.http_responses import ApiError, ApiUnavailable
 from allotment.problems import OperationRefused, escape_unprintable
 
 HOUR = datetime.timedelta(hours=1)

@@ -15,8 +15,8 @@ from tests.controlplane import secure
 from tests.support.faults import Answer, Request, Server, fails, serving
 
 from allotment.adapters.cluster import discovery
-from allotment.adapters.cluster.api import parse_http_date
 from allotment.adapters.cluster.discovery import fetch_discovery_document
+from allotment.adapters.http_responses import parse_http_date
 from allotment.diagnosis.login import DiscoveryResponse
 
 DOCUMENT = {"issuer": "https://id.acme.dev", "jwks_uri": "https://id.acme.dev/keys", "scopes_supported": ["openid"]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -17,10 +16,9 @@ from allotment.services.publish.observed_state import EMPTY_STATE
 from allotment.services.publish.tenant_retention import (
     PlatformInvalid,
     find_invalid_tenants,
-    find_refused_transitions,
     read_retained_files,
 )
-from allotment.services.publish.tenant_transition import TransitionContext, transition_tenant
+from allotment.services.publish.tenant_transition import TransitionContext
 from allotment.services.renderer import build_gate
 
 WEBUI, MODELS = "tenants/solo-ada/instances/webui.yaml", "tenants/solo-ada/storages/models.yaml"
@@ -55,39 +53,11 @@ def test_find_invalid_tenants_raises_an_error_for_an_invalid_platform(sample: Pa
     assert {problem.path for problem in raised.value.problems} == {"platform/specs/l4-quarter.yaml"}
 
 
-def test_a_volume_that_may_not_go_keeps_its_tenant(sample: Path) -> None:
-    files = checked(FolderSource(sample)).artifacts["solo-ada"]
-    (sample / MODELS).unlink()
-    tenant_transition = transition_tenant("solo-ada", True, None, before(files), WATCHED)
-    retained_tenants = find_refused_transitions(
-        {"solo-ada": tenant_transition, "uni-lab": transition_tenant("uni-lab", True, None, before({}), WATCHED)},
-        FolderSource(sample),
-    )
-    assert list(retained_tenants) == ["solo-ada"]
-    assert {problem.path for problem in retained_tenants["solo-ada"].problems} == {
-        MODELS,
-        MODELS.replace("models", "styles"),
-    }
-    assert {problem.rule for problem in retained_tenants["solo-ada"].problems} == {"deletion"}
-
-
 def test_read_retained_files_returns_valid_published_files_unchanged(sample: Path) -> None:
     repository_check = checked(FolderSource(sample))
     files = repository_check.artifacts["solo-ada"]
     assert len(files) > 3
     assert read_retained_files("solo-ada", before(files), build_gate(repository_check.catalog)) == (files, [])
-
-
-def test_a_tenant_of_two_clusters_is_reported_once(sample: Path) -> None:
-    files = checked(FolderSource(sample)).artifacts["ml-orbit"]
-    assert {path.partition("/")[0] for path in files} == {"eu-1", "us-1"}
-    shutil.rmtree(sample / "tenants/ml-orbit")
-    retained_tenants = find_refused_transitions(
-        {"ml-orbit": transition_tenant("ml-orbit", False, None, before(files), WATCHED)}, FolderSource(sample)
-    )
-    paths = [problem.path for problem in retained_tenants["ml-orbit"].problems]
-    assert "tenants/ml-orbit/tenant.yaml" in paths
-    assert len(paths) == len(set(paths)) == 5
 
 
 def test_an_instance_of_a_kept_tenant_waits_for_no_unit(sample: Path) -> None:

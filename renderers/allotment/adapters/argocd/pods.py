@@ -14,8 +14,8 @@ from typing import NamedTuple
 import websocket
 
 from allotment.adapters.argocd.server import ArgoCDServer
-from allotment.adapters.cluster.api import ApiError, ApiUnavailable
 from allotment.adapters.cluster.pod_log import LogOptions
+from allotment.adapters.http_responses import ApiError, ApiUnavailable
 from allotment.adapters.remote_process import Output, RemoteProcess
 from allotment.observed import decoding
 from allotment.observed.objects import Pod

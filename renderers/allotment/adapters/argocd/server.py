@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import urllib3
 
 from allotment.adapters.argocd.login import ArgoCDLogin
-from allotment.adapters.cluster.api import (
+from allotment.adapters.http_responses import (
     CONNECT_SECONDS,
     MOST_BYTES,
     ApiError,

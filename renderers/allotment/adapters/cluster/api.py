@@ -1,9 +1,7 @@
-"""Accesses an API server: finds its address, renews the credentials, reads responses, and derives the server's time."""
+"""Accesses an API server: finds its address, renews the credentials, sends requests, and derives the server's time."""
 
 from __future__ import annotations
 
-import email.utils
-import json
 import logging
 import ssl
 import threading
@@ -24,49 +22,26 @@ from yaml import YAMLError
 
 from allotment.adapters.foreign_programs import without_forge_token
 from allotment.adapters.header_values import can_be_in_header
+from allotment.adapters.http_responses import (
+    CONNECT_SECONDS,
+    MOST_BYTES,
+    ApiError,
+    ApiUnavailable,
+    close_response,
+    error_text,
+    parse_http_date,
+    parse_reason,
+    read_body,
+    read_reason,
+)
 from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors
 
 if TYPE_CHECKING:
     import websocket
-
-CONNECT_SECONDS = 10
 TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # the path of a token, not a token
-MOST_BYTES = 256 << 20  # bytes of one response
-_CHUNK_BYTES = 1 << 20
-_MAX_REASON_BYTES = 8 << 10
-
-
-# After one of these exceptions, there is no complete response. The message is that of the first matching type.
-_ERROR_TEXTS: tuple[tuple[type[Exception], str], ...] = (
-    (urllib3.exceptions.NameResolutionError, "nobody knows its name"),
-    (urllib3.exceptions.NewConnectionError, "nothing listens there, or no way leads there"),
-    (urllib3.exceptions.ConnectTimeoutError, f"no connection within {CONNECT_SECONDS} s"),
-    (urllib3.exceptions.TimeoutError, "too slow"),
-    (urllib3.exceptions.SSLError, "its certificate isn't trusted, or it speaks no TLS"),
-    (urllib3.exceptions.ProtocolError, "the connection broke off"),
-    (ConfigException, "there are no credentials for it"),
-)
 
 
 _CONFIG_ERRORS = (ConfigException, OSError, AttributeError, KeyError, TypeError, YAMLError)
-
-
-class ApiUnavailable(Exception):
-    """The API server gave no usable response; the message is the reason."""
-
-
-class ApiError(Exception):
-    """The API server answered with an error.
-
-    `retry_after` is in seconds, 0 if the response has no Retry-After. `message` is the reason in the body of the response;
-    empty if the body was not read or has no reason.
-    """
-
-    def __init__(self, status: int, retry_after: float, message: str = "") -> None:
-        super().__init__(f"answered {status}" + (f": {message}" if message else ""))
-        self.status = status
-        self.retry_after = retry_after
-        self.message = message
 
 
 class ApiServer:
@@ -147,7 +122,7 @@ class ApiServer:
                 redirect=False,
             )
         except (urllib3.exceptions.HTTPError, OSError, ConfigException) as error:
-            raise ApiUnavailable(error_text(error)) from None
+            raise ApiUnavailable(_error_text(error)) from None
         self._record_server_time(answer.headers.get("Date", ""))
         if answer.status != HTTPStatus.OK:
             message = read_reason(answer) if reads_reason else ""
@@ -180,7 +155,7 @@ class ApiServer:
         except websocket.WebSocketBadStatusException as error:
             raise ApiError(error.status_code, 0, parse_reason(error.resp_body or b"")) from None
         except (websocket.WebSocketException, OSError, ConfigException) as error:
-            raise ApiUnavailable(error_text(error)) from None
+            raise ApiUnavailable(_error_text(error)) from None
         connection.settimeout(None)  # a command may be silent for as long as it likes
         return connection
 
@@ -281,28 +256,8 @@ def _connection_pool(configuration: client.Configuration) -> Any:
     return client.ApiClient(configuration).rest_client.pool_manager
 
 
-def read_body(answer: urllib3.BaseHTTPResponse, seconds: float, limit: int) -> bytes:
-    """Return the whole body of a response, and close the response. Raises ApiUnavailable.
-
-    The body may take at most `seconds` and have at most `limit` bytes.
-    """
-    end, chunks, size = time.monotonic() + seconds, list[bytes](), 0
-    try:
-        while chunk := answer.read1(_CHUNK_BYTES):
-            chunks.append(chunk)
-            size += len(chunk)
-            if time.monotonic() > end or size > limit:
-                raise ApiUnavailable("too slow" if size <= limit else "too much")
-    except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise ApiUnavailable(error_text(error)) from None
-    finally:
-        close_response(answer)
-    return b"".join(chunks)
-
-
-def error_text(error: Exception) -> str:
-    """Return the text of _ERROR_TEXTS for an error that prevented a response, or else the name of the error's type."""
-    return next((words for kind, words in _ERROR_TEXTS if isinstance(error, kind)), type(error).__name__)
+def _error_text(error: Exception) -> str:
+    return "there are no credentials for it" if isinstance(error, ConfigException) else error_text(error)
 
 
 def _strip_tokens(configuration: client.Configuration) -> None:
@@ -343,38 +298,6 @@ def list_contexts(kubeconfig: Path | None) -> list[str]:
     except _CONFIG_ERRORS:
         return []
     return [str(context["name"]) for context in contexts]
-
-
-def read_reason(answer: urllib3.BaseHTTPResponse) -> str:
-    """Return the message of an error response of Kubernetes as a single line; empty if there is none."""
-    try:
-        return parse_reason(answer.read1(_MAX_REASON_BYTES))
-    except (urllib3.exceptions.HTTPError, OSError):
-        return ""
-
-
-def parse_reason(body: bytes) -> str:
-    """Return the message in the body of an error response as a single line; empty if there is none."""
-    try:
-        status = json.loads(body)
-    except (ValueError, RecursionError):
-        return ""
-    message = status.get("message") if isinstance(status, dict) else None
-    return escape_unprintable(message, 300) if isinstance(message, str) else ""
-
-
-def close_response(answer: urllib3.BaseHTTPResponse) -> None:
-    """Close the connection without waiting for the rest of the response."""
-    answer.close()
-    answer.release_conn()
-
-
-def parse_http_date(date: str) -> float | None:
-    """Return the seconds since 1970 of an HTTP date; None if it is invalid."""
-    try:
-        return email.utils.parsedate_to_datetime(date).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return None
 
 
 def _parse_retry_after(retry_after: str, now: float) -> float:

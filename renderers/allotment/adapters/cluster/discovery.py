@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 import urllib3
 
-from allotment.adapters.cluster.api import (
+from allotment.adapters.http_responses import (
     CONNECT_SECONDS,
     ApiUnavailable,
     close_response,

@@ -10,11 +10,14 @@ import json
 import re
 from collections.abc import Iterator
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable
+from allotment.adapters.http_responses import ApiError, ApiUnavailable
 from allotment.adapters.remote_process import Output, RemoteProcess
 from allotment.problems import escape_unprintable
+
+if TYPE_CHECKING:
+    from allotment.adapters.cluster.api import ApiServer
 
 PROTOCOL = "v5.channel.k8s.io"
 _STDIN, _STDOUT, _STDERR, _STATUS, _RESIZE = (bytes([channel]) for channel in range(5))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import urllib3
 
-from allotment.adapters.cluster.api import ApiServer, ApiUnavailable, close_response, error_text
+from allotment.adapters.http_responses import ApiUnavailable, close_response, error_text
 from allotment.observed import decoding
 from allotment.observed.objects import Pod
+
+if TYPE_CHECKING:
+    from allotment.adapters.cluster.api import ApiServer
 
 LIST_SECONDS = 30
 _CHUNK_BYTES = 64 << 10

@@ -6,10 +6,14 @@ import select
 import socket
 import threading
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from allotment.adapters.cluster.api import ApiServer, ApiUnavailable
+from allotment.adapters.http_responses import ApiUnavailable
 from allotment.adapters.message_socket import MessageSocket
 from allotment.problems import escape_unprintable
+
+if TYPE_CHECKING:
+    from allotment.adapters.cluster.api import ApiServer
 
 # The API server translates this subprotocol for every kubelet: each message begins with its channel. Channel 0 has the data
 # and channel 1 the errors of the only port. The first message of each channel has the number of the port.

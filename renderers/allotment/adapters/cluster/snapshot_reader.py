@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable
+from allotment.adapters.cluster.api import ApiServer
 from allotment.adapters.cluster.watching import JSON, PAGE_OBJECTS, PAGE_SECONDS
+from allotment.adapters.http_responses import ApiError, ApiUnavailable
 from allotment.diagnosis import api_types
 from allotment.diagnosis.cluster_snapshot import WHOLE_OBJECT_QUERIES, ClusterSnapshot, QueryAnswer, ResourceQuery
 from allotment.observed.decoding import UnreadableResponse

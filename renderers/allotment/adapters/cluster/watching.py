@@ -19,7 +19,8 @@ from typing import NamedTuple, Protocol
 import urllib3
 
 from allotment.adapters.backoff import Backoff
-from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable
+from allotment.adapters.cluster.api import ApiServer
+from allotment.adapters.http_responses import ApiError, ApiUnavailable
 from allotment.observed.decoding import ListPage, UnreadableResponse, WatchedKind, WatchEvent
 from allotment.observed.objects import ObservedObject
 

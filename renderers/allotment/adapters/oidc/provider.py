@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from allotment.adapters.cluster.api import CONNECT_SECONDS, ApiUnavailable, error_text, read_body
 from allotment.adapters.cluster.discovery import create_connection_pool
+from allotment.adapters.http_responses import CONNECT_SECONDS, ApiUnavailable, error_text, read_body
 from allotment.adapters.request_limit import limit_request
 from allotment.declared.kinds.cluster import Oidc
 from allotment.diagnosis.login import discovery_url

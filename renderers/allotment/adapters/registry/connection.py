@@ -8,8 +8,8 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import urllib3
 
-from allotment.adapters.cluster.api import CONNECT_SECONDS, ApiUnavailable, error_text, read_body
 from allotment.adapters.cluster.discovery import create_connection_pool
+from allotment.adapters.http_responses import CONNECT_SECONDS, ApiUnavailable, error_text, read_body
 from allotment.adapters.request_limit import limit_request
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from allotment.adapters.checkout_paths import refuse_committed_links
-from allotment.cli.change_options import ChangeOptions, CheckFirst, Confirm, run_change
+from allotment.cli.change_options import ChangeOptions, CheckFirst, Confirm
+from allotment.cli.change_run import run_change
 from allotment.cli.status_options import split_resource_name
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from allotment.cli.change_options import ChangeOptions, InvalidChange, change_options, run_change
+from allotment.cli.change_options import ChangeOptions, InvalidChange, change_options
+from allotment.cli.change_run import run_change
 from allotment.cli.completers import complete_clusters, complete_gpu_specs, complete_tenants
 from allotment.cli.edit_commands.field_options import question_options, require_resource_name
 from allotment.cli.edit_commands.offers import open_offers

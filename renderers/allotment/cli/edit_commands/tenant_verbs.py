@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.change_options import ChangeOptions, change_options, run_change
+from allotment.cli.change_options import ChangeOptions, change_options
+from allotment.cli.change_run import run_change
 from allotment.cli.completers import complete_plans, complete_tenants
 from allotment.cli.edit_commands.field_options import (
     RequiredOption,

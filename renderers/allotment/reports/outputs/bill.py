@@ -9,7 +9,6 @@ from allotment.billing.invoices import Invoice, InvoiceLine
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import format_moment
 from allotment.output_part import Part
-from allotment.reports.invoice_pages import list_price_doubts
 from allotment.reports.invoice_texts import quantity, quantity_unit
 from allotment.reports.outputs.output import Output
 from allotment.reports.outputs.usage import (
@@ -19,6 +18,7 @@ from allotment.reports.outputs.usage import (
     period_output,
     round_number,
 )
+from allotment.reports.record_notes import list_price_doubts
 
 
 class LinePartOutput(Part, frozen=True, kw_only=True):

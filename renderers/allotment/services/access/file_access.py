@@ -9,18 +9,22 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
-from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable
 from allotment.adapters.cluster.pod_log import list_pods
 from allotment.adapters.cluster.port_forward import forward_port
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.file_server import REQUEST_SECONDS, FileServer, TransferError
+from allotment.adapters.http_responses import ApiError, ApiUnavailable
 from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.manifests import names
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 from allotment.services.access.pod_choice import read_tenant
+
+if TYPE_CHECKING:
+    from allotment.adapters.cluster.api import ApiServer
 
 _BLOCK_BYTES = 1 << 20
 _TOKEN_SECONDS = 10.0  # the age at which a token is read again; the stored token is valid for longer

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from http import HTTPStatus
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from allotment.adapters.argocd.pods import ApplicationPods
 from allotment.adapters.argocd.server import ArgoCDServer
-from allotment.adapters.cluster.api import ApiError, ApiServer
 from allotment.adapters.cluster.pod_exec import ExecOptions, start_command
 from allotment.adapters.cluster.pod_log import LogOptions, list_pods, stream_log
+from allotment.adapters.http_responses import ApiError
 from allotment.adapters.remote_process import RemoteProcess
 from allotment.manifests import names
 from allotment.observed.objects import Pod
 from allotment.problems import OperationRefused
 from allotment.services.access.pod_choice import PodOwner
+
+if TYPE_CHECKING:
+    from allotment.adapters.cluster.api import ApiServer
 
 _REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 

@@ -11,8 +11,8 @@ from allotment.billing.periods import next_month
 from allotment.branches.platform_settings import ORIGIN, read_platform
 from allotment.capacity.pricing import format_money
 from allotment.problems import OperationRefused
-from allotment.reports.invoice_pages import describe_unpriced_line, list_price_doubts
-from allotment.reports.record_notes import SHALLOW_HISTORY, UNSIGNED, describe_record
+from allotment.reports.invoice_pages import describe_unpriced_line
+from allotment.reports.record_notes import SHALLOW_HISTORY, UNSIGNED, describe_record, list_price_doubts
 from allotment.services.billing.billing_source import BillingSource, read_record
 from allotment.services.billing.closed_bill import compute_open_bill
 from allotment.services.billing.ledger_branch import LedgerBranch, push_closing, write_closing

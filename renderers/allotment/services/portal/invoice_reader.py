@@ -19,7 +19,8 @@ from allotment.declared.kinds.platform import Platform
 from allotment.portal.inert_text import hide_tenants
 from allotment.portal.tenant_area import InvoiceView
 from allotment.problems import OperationRefused
-from allotment.reports.invoice_pages import describe_bill, describe_unpriced_line, list_price_doubts
+from allotment.reports.invoice_pages import describe_bill, describe_unpriced_line
+from allotment.reports.record_notes import list_price_doubts
 from allotment.services.billing.bill_reader import compute_bill
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.closed_bill import fetch_ledger

@@ -1,4 +1,4 @@
-"""Decides whether an instance that moves to another GPUSpec may keep its published Deployment until units are free."""
+"""Decides whether an instance that moves to another GPUSpec may keep its published Deployment until units are free, and reads it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING
 
 from allotment.declared.kinds.app import App
 from allotment.declared.tenant_resources import INSTANCE
-from allotment.lifecycle.retained_instance import may_keep_deployment
+from allotment.lifecycle.retained_instance import may_keep_deployment, with_published_deployment
 from allotment.manifests.paths import resource_file
 from allotment.manifests.yaml_text import split
+from allotment.services.publish.tenant_retention import drop_refused_objects
 
 if TYPE_CHECKING:
+    from allotment.capacity.allocation import InstanceKey
     from allotment.capacity.units import UnitClaim
     from allotment.declared.inventory import Catalog
     from allotment.isolation.gate import IsolationGate
+    from allotment.problems import Problem
     from allotment.services.publish.published_trees import PublishedTrees
+    from allotment.services.publish.release import ClusterTrees
     from allotment.services.publish.rendered_tenant import RenderedTenant
+    from allotment.services.publish.unit_allocation import RetainedInstance
 
 FindPublishedClaim = Callable[["UnitClaim"], "UnitClaim | None"]
 
@@ -59,3 +64,20 @@ def list_revoked_images(catalog: Catalog) -> frozenset[str]:
         for version in versions
         if version.lifecycle == "Revoked" and version.container.image is not None
     )
+
+
+def read_retained_instance_files(
+    retained: Mapping[InstanceKey, RetainedInstance], published_trees: PublishedTrees, trees: ClusterTrees
+) -> tuple[dict[str, bytes], list[Problem]]:
+    """Return the files of instances that keep their published Deployments until units of their new GPUSpec are free.
+
+    Also returns a problem for each file that lost objects because the gate refuses them. `trees` has the rendered files
+    of these instances.
+    """
+    files = {}
+    for (tenant, name), instance in retained.items():
+        path = f"{instance.claim.cluster}/{resource_file(tenant, INSTANCE.tree_part, name)}"
+        files[path] = with_published_deployment(
+            published_trees.read_file(path), trees.read_file(path), instance.message
+        )
+    return drop_refused_objects(files, trees.gate)

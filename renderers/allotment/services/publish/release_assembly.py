@@ -17,7 +17,7 @@ from allotment.rules import stock
 from allotment.services.check.repository_check import RepositoryCheck
 from allotment.services.check.tenant_error import build_rejection
 from allotment.services.check.workers import locate_findings
-from allotment.services.publish.instance_retention import limit_retention
+from allotment.services.publish.instance_retention import limit_retention, read_retained_instance_files
 from allotment.services.publish.node_replacement import NodeReplacementGuard
 from allotment.services.publish.observed_state import ObservedState
 from allotment.services.publish.preparation_history import PreparationHistory
@@ -28,7 +28,6 @@ from allotment.services.publish.rendered_tenant import RenderedTenant, Rerendere
 from allotment.services.publish.tenant_retention import (
     RetentionByTenant,
     read_retained_files,
-    read_retained_instance_files,
     rejection,
 )
 from allotment.services.publish.tenant_transition import (

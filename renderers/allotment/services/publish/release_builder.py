@@ -25,6 +25,7 @@ from allotment.services.publish.observed_state import ObservedState
 from allotment.services.publish.preparation_history import PreparationHistory
 from allotment.services.publish.published_file_cache import PublishedFileCache
 from allotment.services.publish.published_trees import Blobs, PublishedTrees
+from allotment.services.publish.refused_transitions import check_tenant_brakes, find_refused_transitions
 from allotment.services.publish.release import ClusterTrees, Release
 from allotment.services.publish.release_assembly import (
     ReleaseInputs,
@@ -43,9 +44,7 @@ from allotment.services.publish.rendered_tenant import (
 )
 from allotment.services.publish.tenant_retention import (
     RetentionByTenant,
-    check_tenant_brakes,
     find_invalid_tenants,
-    find_refused_transitions,
     find_tenants_of_invalid_clusters,
 )
 from allotment.services.rendered_catalog_check import check_rendered_catalog

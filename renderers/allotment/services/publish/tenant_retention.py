@@ -22,35 +22,24 @@ A publish applies the declarations of each tenant that it does not retain. It do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from allotment.adapters.declaration_source import Source, path_problem
-from allotment.declared.kinds.platform import Platform
+from allotment.adapters.declaration_source import path_problem
 from allotment.declared.layout import Scope, folder_of
-from allotment.declared.tenant_resources import INSTANCE
-from allotment.lifecycle import brake
-from allotment.lifecycle.brake import BrakeWindow, brake_items, judge_tenant
 from allotment.lifecycle.published_manifests import with_disruption_budget
-from allotment.lifecycle.retained_instance import with_published_deployment, without_wait_annotations
-from allotment.manifests.paths import parse_tree_path, resource_file
+from allotment.lifecycle.retained_instance import without_wait_annotations
+from allotment.manifests.paths import parse_tree_path
 from allotment.observed.retention import Retention, RetentionReason
 from allotment.problems import AllotmentError, Problem
 from allotment.services.check import cpu_budget, tenant_error
 from allotment.services.check.catalog_check import CLUSTER_RULE
 from allotment.services.check.repository_check import RepositoryCheck
 from allotment.services.check.tenant_error import ISOLATION_RULE
-from allotment.services.check.workers import locate_findings
 from allotment.services.publish.published_trees import PublishedTrees
 
 if TYPE_CHECKING:
-    from allotment.capacity.allocation import InstanceKey
-    from allotment.declared.inventory import Catalog
     from allotment.isolation.gate import IsolationGate
-    from allotment.services.publish.release import ClusterTrees
-    from allotment.services.publish.rendered_tenant import RenderedTenant
-    from allotment.services.publish.tenant_transition import TenantTransition
-    from allotment.services.publish.unit_allocation import RetainedInstance
 
 RetentionByTenant = dict[str, Retention]  # by tenant
 # Rules whose problems are not errors in declarations, each with its reason. If a tenant has problems of several of
@@ -103,62 +92,6 @@ def find_tenants_of_invalid_clusters(
     return retained_tenants
 
 
-def find_refused_transitions(tenant_transitions: Mapping[str, TenantTransition], source: Source) -> RetentionByTenant:
-    """Return the tenants with a refused transition.
-
-    A refused transition contains a deletion that is not allowed, or an impossible change of a volume.
-    """
-    return {
-        name: Retention(
-            RetentionReason.REFUSED_TRANSITION,
-            # Without duplicates: the removal of a tenant from two clusters yields the same finding twice.
-            sorted(dict.fromkeys(locate_findings(tenant_transition.findings, source))),
-        )
-        for name, tenant_transition in tenant_transitions.items()
-        if tenant_transition.findings
-    }
-
-
-class TenantBrakeResult(NamedTuple):
-    """The tenants that the brake retains, and the clusters in which an approval released a deletion."""
-
-    retained_tenants: dict[str, Retention]
-    approved_clusters: frozenset[str]
-
-
-def check_tenant_brakes(
-    catalog: Catalog,
-    tenant_transitions: Mapping[str, TenantTransition],
-    rendered: Mapping[str, RenderedTenant],
-    published_trees: PublishedTrees,
-    window: Callable[[], BrakeWindow],
-    retained_tenants: Collection[str],
-) -> TenantBrakeResult:
-    """Return the brake's verdict on the deletions of each tenant that is not in `retained_tenants`.
-
-    A tenant without a transition deletes nothing.
-    """
-    platform = catalog.platform.get_singleton(Platform)
-    assert platform is not None
-    retained: dict[str, Retention] = {}
-    released: set[str] = set()
-    for tenant in sorted(tenant_transitions.keys() - set(retained_tenants)):
-        files = rendered[tenant].blobs if tenant in rendered else {}
-        published_paths = published_trees.tenant_files.get(tenant, {}).keys()
-        paths = {*files, *tenant_transitions[tenant].updated, *tenant_transitions[tenant].retained}
-        if published_paths <= paths:
-            continue  # no file is removed, so no item is removed
-        published, now = brake_items(published_paths), brake_items(paths)
-        if not published - now:
-            continue
-        verdict = judge_tenant(platform.model.spec.brake, tenant, published, now, window())
-        if verdict.excess is not None:
-            problem = path_problem(folder_of(Scope("tenant", tenant)), verdict.excess.publish_message, brake.RULE)
-            retained[tenant] = Retention(RetentionReason.BRAKE, [problem])
-        released |= verdict.released_clusters
-    return TenantBrakeResult(retained, frozenset(released))
-
-
 def read_retained_files(
     tenant: str, published_trees: PublishedTrees, gate: IsolationGate
 ) -> tuple[dict[str, bytes], list[Problem]]:
@@ -174,30 +107,11 @@ def read_retained_files(
         for path in published_trees.tenant_files.get(tenant, ())
         if path.partition("/")[0] in gate.clusters  # the publish retains any other cluster as a whole
     }
-    files, problems = _drop_refused_objects(published, gate)
+    files, problems = drop_refused_objects(published, gate)
     return {path: _with_disruption_budget(gate, path, data, tenant) for path, data in files.items()}, problems
 
 
-def read_retained_instance_files(
-    retained: Mapping[InstanceKey, RetainedInstance], published_trees: PublishedTrees, trees: ClusterTrees
-) -> tuple[dict[str, bytes], list[Problem]]:
-    """Return the files of instances that keep their published Deployments until units of their new GPUSpec are free.
-
-    Also returns a problem for each file that lost objects because the gate refuses them. `trees` has the rendered files
-    of these instances.
-    """
-    files = {}
-    for (tenant, name), instance in retained.items():
-        path = f"{instance.claim.cluster}/{resource_file(tenant, INSTANCE.tree_part, name)}"
-        files[path] = with_published_deployment(
-            published_trees.read_file(path), trees.read_file(path), instance.message
-        )
-    return _drop_refused_objects(files, trees.gate)
-
-
-def _drop_refused_objects(
-    published: Mapping[str, bytes], gate: IsolationGate
-) -> tuple[dict[str, bytes], list[Problem]]:
+def drop_refused_objects(published: Mapping[str, bytes], gate: IsolationGate) -> tuple[dict[str, bytes], list[Problem]]:
     """Return the files without the objects that the gate refuses, and a problem for each file that lost objects."""
     files: dict[str, bytes] = {}
     problems = []

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import asyncssh
 
-from allotment.adapters.cluster.api import ApiError, ApiUnavailable
 from allotment.adapters.cluster.pod_exec import ExecOptions
+from allotment.adapters.http_responses import ApiError, ApiUnavailable
 from allotment.adapters.remote_process import Output, RemoteProcess
 from allotment.problems import OperationRefused, escape_unprintable
 from allotment.services.access.pod_access import KubernetesAccess

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from allotment.adapters.cluster.api import ApiServer
 from allotment.adapters.cluster.pod_log import list_pods
@@ -19,15 +19,19 @@ from allotment.services.access.pod_choice import PodOwner, choose_pod
 from allotment.services.log import Log
 from allotment.services.ssh_gateway.permission import SshPermission, read_permission
 
-if TYPE_CHECKING:
-    from allotment.services.ssh_gateway.server import GatewayServer
-
 MAX_HEARTBEAT_SECONDS = 20
 _MAX_STARTS = 4  # programs and ports of an instance that start at the same time
 _MAX_REFUSALS_LOGGED = 60  # a minute
 _T = TypeVar("_T")
 
 PersonAtInstance = tuple[str, str, str]  # the tenant, the instance and the name of the person
+
+
+class WaitingConnection(Protocol):
+    """A connection that has not logged in yet."""
+
+    def abort(self) -> None:
+        """Close the connection at once."""
 
 
 class Login(NamedTuple):
@@ -50,7 +54,7 @@ class Gateway:
     def __init__(self, api: ApiServer, cluster: str, log: Log, metrics: SshMetrics) -> None:
         self.api, self.cluster, self.log, self.metrics = api, cluster, log, metrics
         self.logins = Counter[str]()  # connections that have not logged in yet, by network
-        self.waiting: dict[GatewayServer, None] = {}  # the same connections, the oldest first
+        self.waiting: dict[WaitingConnection, None] = {}  # the same connections, the oldest first
         self.connections = Counter[PersonAtInstance]()
         self.channels = Counter[PersonAtInstance]()
         self._refusals, self._refusals_since = 0, 0.0

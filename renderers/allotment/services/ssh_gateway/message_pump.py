@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
-from allotment.adapters.cluster.api import ApiError, ApiUnavailable
+from allotment.adapters.http_responses import ApiError, ApiUnavailable
 from allotment.adapters.message_socket import MessageSocket
 from allotment.services.ssh_gateway.client_limits import accepts_packets
 

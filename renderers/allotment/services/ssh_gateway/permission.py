@@ -9,7 +9,8 @@ from http import HTTPStatus
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, NamedTuple
 
-from allotment.adapters.cluster.api import ApiError, ApiServer, ApiUnavailable
+from allotment.adapters.cluster.api import ApiServer
+from allotment.adapters.http_responses import ApiError, ApiUnavailable
 from allotment.manifests import names
 from allotment.manifests.tenant.ssh_access import ADDRESSES, INSTANCES, KEYS
 from allotment.services.access.pod_choice import PodOwner

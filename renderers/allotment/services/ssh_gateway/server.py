@@ -10,9 +10,9 @@ from typing import Any
 
 import asyncssh
 
-from allotment.adapters.cluster.api import ApiError, ApiUnavailable
 from allotment.adapters.cluster.pod_exec import ExecOptions, start_command
 from allotment.adapters.cluster.port_forward import open_port
+from allotment.adapters.http_responses import ApiError, ApiUnavailable
 from allotment.adapters.remote_process import RemoteProcess
 from allotment.observed.objects import Pod
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
