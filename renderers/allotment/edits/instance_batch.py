@@ -1,17 +1,67 @@
-"""Creates many instances in a single change: all of them, or none."""
+"""Creates many instances in a single change, all of them or none: numbered instances, or those that the rows of a file describe."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.declarations import Declarations
-from allotment.edits.instance_creation import ListGPUSpecs, NewInstance, create_instance
-from allotment.edits.instance_rows import InstanceRow
-from allotment.problems import OperationRefused, pluralize
+from allotment.edits.input_rows import Columns, InputRow, RowProblem, read_rows, refuse_rows
+from allotment.edits.instance_creation import InstanceOptions, ListGPUSpecs, NewInstance, create_instance
+from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
 
-PLACEHOLDER = "{n}"
-MAX_COUNT = 1000
+_PLACEHOLDER = "{n}"
+_NAME = "name"
+_LISTS = ("port", "storage", "new-storage", "env", "label", "access")
+_FIELDS = {"port": "ports", "storage": "storages", "new-storage": "new_storages", "label": "labels"}
+_OPTIONS = tuple(
+    next((column for column, field in _FIELDS.items() if field == name), name.replace("_", "-"))
+    for name in InstanceOptions._fields
+)
+_COLUMNS = Columns((_NAME, *_OPTIONS), (_NAME,), _LISTS)
+
+
+class InstanceRow(NamedTuple):
+    """A new instance, and the place of its description for messages, such as `instances.csv:3`."""
+
+    place: str
+    instance: NewInstance
+
+
+def read_instances(source: str, data: bytes, defaults: InstanceOptions) -> list[InstanceRow]:
+    """Return the instances in a file. An option that a row lacks has its value of `defaults`.
+
+    Raises OperationRefused with a line for each problem of the file.
+    """
+    file = read_rows(source, data, _COLUMNS)
+    instances, problems = [], list(file.problems)
+    for row in file.rows:
+        try:
+            place = f"{escape_unprintable(source, 400)}:{row.line}"
+            instances.append(InstanceRow(place, _build_instance(row, defaults)))
+        except OperationRefused as error:
+            problems += [RowProblem(row.line, text) for text in str(error).splitlines()]
+    if problems:
+        raise refuse_rows(source, problems)
+    return instances
+
+
+def _build_instance(row: InputRow, defaults: InstanceOptions) -> NewInstance:
+    problems: list[str] = []
+    tenant, _, name = row.values[_NAME].partition("/")
+    if not (tenant and name):
+        problems.append(f"name: {quote_value(row.values[_NAME])} is not in the format TENANT/NAME")
+    cells: dict[str, Any] = {**row.values, **row.lists}
+    options = {_FIELDS.get(column, column.replace("-", "_")): cell for column, cell in cells.items() if column != _NAME}
+    if "stopped" in options:
+        text = options["stopped"].lower()
+        if text not in ("true", "false"):
+            problems.append(f"stopped: {quote_value(options['stopped'])} is not true or false")
+        options["stopped"] = text == "true"
+    if problems:
+        raise OperationRefused("\n".join(problems))
+    return NewInstance(tenant, name, defaults._replace(**options))
 
 
 def number_instances(new: NewInstance, count: int) -> list[NewInstance]:
@@ -19,18 +69,18 @@ def number_instances(new: NewInstance, count: int) -> list[NewInstance]:
 
     Without `{n}` in the name, the names are NAME-1, NAME-2 and so on. A count of 1 changes nothing.
     """
-    if count == 1 and PLACEHOLDER not in new.name:
+    if count == 1 and _PLACEHOLDER not in new.name:
         return [new]
-    name = new.name if PLACEHOLDER in new.name else f"{new.name}-{PLACEHOLDER}"
+    name = new.name if _PLACEHOLDER in new.name else f"{new.name}-{_PLACEHOLDER}"
     return [_number_instance(new._replace(name=name), str(number)) for number in range(1, count + 1)]
 
 
 def _number_instance(new: NewInstance, number: str) -> NewInstance:
     options = new.options._replace(
-        storages=tuple(text.replace(PLACEHOLDER, number) for text in new.options.storages),
-        new_storages=tuple(text.replace(PLACEHOLDER, number) for text in new.options.new_storages),
+        storages=tuple(text.replace(_PLACEHOLDER, number) for text in new.options.storages),
+        new_storages=tuple(text.replace(_PLACEHOLDER, number) for text in new.options.new_storages),
     )
-    return NewInstance(new.tenant, new.name.replace(PLACEHOLDER, number), options)
+    return NewInstance(new.tenant, new.name.replace(_PLACEHOLDER, number), options)
 
 
 def create_instances(

@@ -1,14 +1,15 @@
-"""Writes commits and signed tags without a work tree: `git fast-import` turns files into blobs and trees, without an index
-or a checkout.
+"""Writes blobs, commits and signed tags without a work tree: `git fast-import` turns files into blobs and trees, without an
+index or a checkout.
 
 No local ref points at a new commit. Git's maintenance later removes the commits that were never pushed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from allotment.adapters.git.commands import QUIET_SETTINGS
 from allotment.adapters.git.repository import Repository
@@ -162,3 +163,46 @@ def write_signed_tag(repository: Repository, name: str, commit: str, message: st
 def delete_tag(repository: Repository, name: str) -> None:
     """Delete a tag of the repository, if it exists."""
     repository.git.run("tag", "--delete", name, settings=QUIET_SETTINGS)
+
+
+class BlobWriter:
+    """Writes blobs to a repository. Git runs from the first `write` to `close` or `abort`.
+
+    Nothing references the blobs until a commit does. Git's maintenance removes blobs that stay without a reference.
+    """
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._process: Any = None
+
+    def write(self, data: bytes) -> None:
+        """Write a blob. It can be read after `close`. Raises OperationRefused if Git fails."""
+        if self._process is None:
+            self._process = self._repository.git.start_import()
+        try:
+            self._process.stdin.write(b"blob\ndata %d\n%s\n" % (len(data), data))
+        except BrokenPipeError:
+            self._end()
+
+    def close(self) -> None:
+        """Store the blobs. Raises OperationRefused if Git fails. Does nothing if no blob was written."""
+        if self._process is not None:
+            with contextlib.suppress(BrokenPipeError):  # `_end` raises with Git's message
+                self._process.stdin.write(b"done\n")
+                self._process.stdin.close()
+            self._end()
+
+    def abort(self) -> None:
+        """End Git without storing the blobs."""
+        if self._process is not None:
+            started, self._process = self._process, None
+            started.proc.kill()
+            started.proc.communicate()
+
+    def _end(self) -> None:
+        """Wait for the end of Git. Raises OperationRefused if Git has failed."""
+        # The variable `started` must exist until Git ends: GitPython kills Git when Python finalizes the object.
+        started, self._process = self._process, None
+        errors = started.proc.stderr.read().decode("utf-8", "replace")
+        if started.proc.wait():
+            raise OperationRefused(f"Git stored no blobs: {errors[-_MAX_OUTPUT:]}")

@@ -10,7 +10,7 @@ import click
 from allotment.cli.change_options import ChangeOptions, InvalidChange, change_options
 from allotment.cli.change_run import run_change
 from allotment.cli.completers import complete_clusters, complete_gpu_specs, complete_tenants
-from allotment.cli.edit_commands.field_options import question_options, require_resource_name
+from allotment.cli.edit_commands.field_options import question_options, read_file, require_resource_name
 from allotment.cli.edit_commands.offers import open_offers
 from allotment.cli.options import WholeNumber
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from allotment.cli.edit_commands.offers import OfferReader
     from allotment.edits.change_set import ChangeSet
     from allotment.edits.declarations import Declarations
+    from allotment.edits.instance_batch import InstanceRow
     from allotment.edits.instance_creation import InstanceOptions, NewInstance
-    from allotment.edits.instance_rows import InstanceRow
 
 
 def instance_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -157,10 +157,8 @@ def _read_instances(
     target: str | None, count: int | None, file: Path | None, options: InstanceOptions
 ) -> list[InstanceRow]:
     """Return the instances that the arguments describe. Raises UsageError if the arguments exclude each other."""
-    from allotment.cli.edit_commands.field_options import read_file
-    from allotment.edits.instance_batch import number_instances
+    from allotment.edits.instance_batch import InstanceRow, number_instances, read_instances
     from allotment.edits.instance_creation import NewInstance
-    from allotment.edits.instance_rows import InstanceRow, read_instances
 
     if file is not None:
         if target is not None or count is not None:

@@ -1,9 +1,10 @@
-"""Registers the features that answer requests of an editor: completion, hover, corrections and formatting."""
+"""Answers the requests of an editor over a pair of byte streams: completion, hover, corrections and formatting."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from lsprotocol import types
 
@@ -17,8 +18,17 @@ from allotment.services.language_server.completion import complete
 from allotment.services.language_server.facts import DeclaredFacts
 from allotment.services.language_server.hover import describe_position
 from allotment.services.language_server.quick_fixes import list_actions, list_format_edits
-from allotment.services.language_server.server import EditorServer
+from allotment.services.language_server.server import EditorServer, ServerOptions, create_server
 from allotment.services.language_server.text_positions import TextPositions
+
+
+def serve(options: ServerOptions, requests: BinaryIO, replies: BinaryIO) -> None:
+    """Answer the requests of an editor until it ends the connection."""
+    # `report_server_error` reports errors to the editor. The library would also write a traceback for each wrong message.
+    logging.getLogger("pygls").setLevel(logging.CRITICAL)
+    server = create_server(options)
+    _register_features(server)
+    server.start_io(requests, replies)
 
 
 class OpenDocument(NamedTuple):
@@ -29,7 +39,7 @@ class OpenDocument(NamedTuple):
     facts: DeclaredFacts
 
 
-def register_features(server: EditorServer) -> None:
+def _register_features(server: EditorServer) -> None:
     """Register the features that need the last check."""
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[" ", ":", "-"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from allotment.adapters.git.blob_writer import BlobWriter
+from allotment.adapters.git.commits import BlobWriter
 from allotment.adapters.git.repository import Repository
 from allotment.services.publish.published_trees import RenderedBlobs
 
