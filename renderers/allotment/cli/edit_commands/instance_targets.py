@@ -112,7 +112,7 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _select(declarations: Declarations, selectors: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
     from allotment.declared.instance_selection import InstanceSelector, parse_label_requirements
-    from allotment.edits.instance_targets import find_instances
+    from allotment.edits.instance_edits import find_instances
 
     selector = InstanceSelector(
         tenants=selectors["tenants"],

@@ -21,10 +21,12 @@ from allotment.adapters.forge.forge import (
 from allotment.adapters.git.history import was_merged
 from allotment.adapters.git.http_login import HttpLogin
 from allotment.adapters.git.remote import PushForbidden, Remote
+from allotment.diff.change_plan import ChangePlan
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.operation_id import BuildChange, name_operation_branch
 from allotment.problems import OperationRefused, quote_value
-from allotment.reports.plan.pull_request_body import render_body
+from allotment.reports.markdown import code_span_outside_tables, escape_markdown
+from allotment.reports.plan.rows import effects_text, files_text
 from allotment.services.changes.branch_change import BranchTaken, PushedBranch, push_change, push_operation
 from allotment.services.changes.change_target import BranchTarget
 from allotment.services.changes.operations import OperationUse, RepeatedChange
@@ -33,7 +35,7 @@ MAX_TITLE = 200  # characters; GitLab accepts 255
 # The seconds before each retry. A forge knows a pushed branch a moment after the push.
 _OPEN_PAUSES = (0.5, 1.0, 2.0, 4.0)
 _FORK_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
-
+_SUMMARY_LENGTH = 1_000  # characters
 DescribeHead = Callable[[int], str]
 
 
@@ -238,7 +240,7 @@ class Proposer:
 
     def _describe(self, pushed: PushedBranch, change_set: ChangeSet) -> str:
         parent = self.target.repository.parents(pushed.commit)[0]
-        return render_body(self.target.plan_on(parent, change_set), self.target.operation_id)
+        return _render_body(self.target.plan_on(parent, change_set), self.target.operation_id)
 
 
 def _join_refusals(refusals: Sequence[OperationRefused]) -> OperationRefused:
@@ -258,3 +260,11 @@ def _check_tip(branch: PushedBranch, use: OperationUse) -> None:
 
 def _shorten(title: str) -> str:
     return title if len(title) <= MAX_TITLE else f"{title[:MAX_TITLE]}…"
+
+
+def _render_body(plan: ChangePlan, operation_id: str) -> str:
+    """Return the text of a pull request in Markdown. An empty operation ID is left out."""
+    lines = [f"This {escape_markdown(plan.summary, _SUMMARY_LENGTH)}.", effects_text(plan), files_text(plan)]
+    if operation_id:
+        lines.append(f"Operation ID: {code_span_outside_tables(operation_id)}")
+    return "\n\n".join(line for line in lines if line) + "\n"
