@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.portal.page_text import find_links, index_pages, read_text
 from tests.portal.sample_areas import Sample, read_sample
@@ -223,7 +224,7 @@ def test_the_newest_200_merges_are_on_two_pages(sample: Sample, area: PlatformAr
 def test_a_page_has_200_tenants(sample: Sample, area: PlatformArea) -> None:
     tenant = area.tenants[0]
     tenants = tuple(
-        tenant._replace(row=tenant.row._replace(name=f"a-tenant-with-a-long-name-{number:05}"))
+        tenant._replace(row=msgspec.structs.replace(tenant.row, name=f"a-tenant-with-a-long-name-{number:05}"))
         for number in range(5000)
     )
     pages = build(sample, area._replace(tenants=tenants))

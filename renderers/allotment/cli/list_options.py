@@ -219,17 +219,16 @@ def print_rows(
     rows: Sequence[R],
     columns: Sequence[ListColumn[R]],
     style: str,
-    build_output: Callable[[Sequence[R]], Output],
+    output: Output,
     label_of: Callable[[R], str],
 ) -> None:
-    """Print rows in a format. Without rows, say so on standard error."""
+    """Print rows in a format; `output` has them for JSON and YAML. Without rows, say so on standard error."""
     if not rows:
         click.echo("nothing matches", err=True)
     if style in ("json", "yaml"):
         from allotment.reports.outputs import as_json
         from allotment.reports.outputs.yaml_form import as_yaml
 
-        output = build_output(rows)
         click.echo(as_json(output) if style == "json" else as_yaml(output), nl=False)
     elif style == "name":
         click.echo("".join(f"{escape_unprintable(label_of(row), 400)}\n" for row in rows), nl=False)

@@ -11,12 +11,12 @@ import click
 from allotment.problems import OperationRefused, escape_unprintable
 
 if TYPE_CHECKING:
-    from allotment.observed.resource_rows import InstanceRow, StorageRow
+    from allotment.observed.resource_rows import InstanceRowOutput, StorageRowOutput
     from allotment.services.pull_requests.pending_resources import PendingChange
     from allotment.services.status_view.clone_refs import CloneRefs
     from allotment.services.status_view.resource_list import ResourceListing
 
-R = TypeVar("R", bound=tuple[Any, ...])
+R = TypeVar("R", bound="InstanceRowOutput | StorageRowOutput")
 
 
 class PendingOptions(NamedTuple):
@@ -82,13 +82,15 @@ def read_pending(options: PendingOptions, refs: CloneRefs, listing: ResourceList
 def merge_rows(rows: Sequence[R], pending: Iterable[R]) -> list[R]:
     """Return rows with the rows of pull requests after the row of the same name."""
     additional = list(pending)
-    return sorted([*rows, *additional], key=lambda row: row[:3]) if additional else list(rows)
+    return (
+        sorted([*rows, *additional], key=lambda row: (row.tenant, row.name, row.cluster)) if additional else list(rows)
+    )
 
 
-def pending_instances(changes: list[PendingChange], listing: ResourceListing) -> Iterator[InstanceRow]:
+def pending_instances(changes: list[PendingChange], listing: ResourceListing) -> Iterator[InstanceRowOutput]:
     """Yield the rows of the instances that pull requests change."""
     from allotment.declared.tenant_facts import InstanceFacts
-    from allotment.observed.pending_rows import pending_instance_row, removal_rows
+    from allotment.observed.resource_rows import pending_instance_row, removal_rows
 
     for change in changes:
         if isinstance(change.facts, InstanceFacts):
@@ -98,13 +100,13 @@ def pending_instances(changes: list[PendingChange], listing: ResourceListing) ->
             yield from removal_rows(listing.instances, change.tenant, change.name, change.pull_request)
 
 
-def pending_storages(changes: list[PendingChange], listing: ResourceListing) -> Iterator[StorageRow]:
+def pending_storages(changes: list[PendingChange], listing: ResourceListing) -> Iterator[StorageRowOutput]:
     """Yield the rows of the storages that pull requests change."""
     from allotment.declared.tenant_facts import StorageFacts
-    from allotment.observed.pending_rows import pending_storage_row, removal_rows
+    from allotment.observed.resource_rows import declared_storage_row, removal_rows
 
     for change in changes:
         if isinstance(change.facts, StorageFacts):
-            yield pending_storage_row(change.facts, listing.offers, change.path, change.pull_request)
+            yield declared_storage_row(change.facts, listing.offers, change.path, change.pull_request)
         elif change.kind == "GPUStorage":
             yield from removal_rows(listing.storages, change.tenant, change.name, change.pull_request)

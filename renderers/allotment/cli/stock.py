@@ -33,7 +33,7 @@ from allotment.problems import pluralize
 
 if TYPE_CHECKING:
     from allotment.reports.outputs.stock import StockOutput
-    from allotment.reports.stock_table import StockRow
+    from allotment.reports.stock_table import StockRowOutput
     from allotment.services.status_view.status_view import StatusView
 
 
@@ -82,7 +82,7 @@ def list_stocks(*, cluster: str | None, style: str, repo: Path | None, url: str 
       allot stock list --cluster us-1
       allot stock list -o json
     """
-    from allotment.observed.resource_rows import read_offers
+    from allotment.capacity.offers import read_offers
     from allotment.observed.row_filters import check_offer_names, matches_offer
     from allotment.reports.sheets import print_output
     from allotment.reports.stock_table import stock_rows, stocks_table
@@ -109,7 +109,7 @@ def list_stocks(*, cluster: str | None, style: str, repo: Path | None, url: str 
     rows = [
         row
         for row in stock_rows(check.catalog, claims, view.reported_status.clusters)
-        if cluster in (None, row.cluster) and matches_offer(row.spec.gpu_spec, conditions, offers)
+        if cluster in (None, row.cluster) and matches_offer(row.gpu_spec, conditions, offers)
     ]
     clusters = [status for status in view.reported_status.clusters if cluster in (None, status.cluster)]
     if style in ("json", "yaml"):
@@ -123,21 +123,22 @@ def list_stocks(*, cluster: str | None, style: str, repo: Path | None, url: str 
         print_output(stocks_table(rows, clusters, now, offers if style == "wide" else None))
 
 
-def _build_output(view: StatusView, rows: list[StockRow], cluster: str | None, now: datetime.datetime) -> StockOutput:
-    from allotment.reports.outputs.output import output_of
-    from allotment.reports.outputs.stock import ReportedOutput, StockOutput, stock_rows_output
+def _build_output(
+    view: StatusView, rows: list[StockRowOutput], cluster: str | None, now: datetime.datetime
+) -> StockOutput:
+    from allotment.reports.outputs.stock import ReportedOutput, StockOutput
     from allotment.reports.status_tables import is_stale
 
     return StockOutput(
         declared=build_declared_output(view),
         clusters=tuple(
-            output_of(
-                ReportedOutput,
-                status,
+            ReportedOutput(
+                cluster=status.cluster,
+                observed_at=status.observed_at or None,
                 stale=is_stale(status, now),
                 trouble=view.reported_status.troubles.get(status.cluster, ""),
             )
             for status in list_cluster_statuses(view, cluster)
         ),
-        stocks=stock_rows_output(rows),
+        stocks=tuple(rows),
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
-from allotment.declared.kinds.members import Members
+from allotment.declared.kinds.members import Members, Role
 from allotment.declared.kinds.tenant import Tenant
 
 
@@ -60,9 +60,9 @@ class MemberFacts(NamedTuple):
     `login` and `subject` are empty if the user declares none. A group has no login, no subject and no SSH keys.
     """
 
-    kind: str
+    kind: Literal["User", "Group"]
     name: str
-    role: str
+    role: Role
     login: str
     ssh_keys: int
     subject: str = ""

@@ -2,80 +2,71 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
-from allotment.capacity.pricing import hourly_price, hourly_storage_price
-from allotment.capacity.units import memory_per_device
-from allotment.declared.inventory import Catalog
-from allotment.declared.kinds.gpu_spec import GPUSpec
-from allotment.declared.kinds.storage_spec import StorageSpec
+import msgspec
+
+from allotment.capacity.offers import Offers, count_held_units, declared_instance_cost, declared_storage_cost
 from allotment.declared.tenant_facts import InstanceFacts, StorageFacts, TenantFacts
 from allotment.declared.tenant_resources import INSTANCE, STORAGE
-from allotment.declared.values import GIBI
+from allotment.declared.values import format_size
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.status import Instance, Storage
+from allotment.output_part import Part
 
 F = TypeVar("F")
+R = TypeVar("R", "InstanceRowOutput", "StorageRowOutput")
+_NEW_TENANT = TenantFacts(
+    tenant="", plan="", lifecycle="Active", labels={}, instances=(), storages=(), snapshots=(), members=()
+)
+_NO_INSTANCE = InstanceFacts(
+    tenant="", name="", cluster="", gpu_spec="", state="", replicas=0, app="", storages=(), labels={}
+)
+_NO_STORAGE = StorageFacts(tenant="", name="", cluster="", storage_spec="", size=0, source="", mounted_by=(), labels={})
 
 
-class PullRequestRef(NamedTuple):
-    """An open pull request that declares a resource, or changes or removes it. `change` is add, change or remove."""
+class PullRequestOutput(Part, frozen=True):
+    """An open pull request that adds, changes or removes a resource."""
 
     number: int
     url: str
-    change: str
+    change: Literal["add", "change", "remove"]
 
 
-class SpecOffer(NamedTuple):
-    """A GPUSpec of the catalog.
+class InstanceRowOutput(Part, frozen=True, kw_only=True):
+    """An instance.
 
-    `memory` is the memory per GPU or slice in bytes. `price` is per unit and hour; it is None if the GPUSpec is not for
-    sale.
-    """
-
-    model: str
-    memory: int
-    price: Decimal | None
-
-
-class InstanceRow(NamedTuple):
-    """An instance in a list.
-
-    - `state` is the declared state; it is empty if the instance is not declared, or if its file is invalid.
-    - `reported_state` is the state that people see, and `reason` its reason as a fixed word; `message` explains it.
-    - `replicas` are the declared replicas, `units` the units that the instance holds, and `ready` its ready replicas; it
-      is None if the cluster reports nothing.
-    - `gpu_memory` is in bytes; it is 0 if the GPUSpec is not declared.
-    - `since` is the time of the last change of the reported state; it is empty if it is unknown.
-    - `cost_per_hour` is None if the cost is unknown.
-    - `pull_request` is set if only an open pull request has this version of the instance.
+    `state` is the declared state; it is null if the instance is not declared, or if its file is invalid. `reportedState`,
+    `reason` and `message` are as in `allot status`; they are empty for a pull request. `units` are the units that the instance holds now: 0 if it is stopped.
+    `readyReplicas` is null if the cluster has not reported the instance. `gpuMemory` is the memory of each GPU or GPU
+    slice. `costPerHour` is in the currency of the list; it is null if the cost is unknown. `pullRequest` is null unless the
+    row is from an open pull request.
     """
 
     tenant: str
     name: str
     cluster: str
-    state: str
-    reported_state: str
+    state: str | None
+    reported_state: str | None
     reason: str
     message: str
-    is_as_declared: bool
+    is_as_declared: bool = msgspec.field(name="asDeclared")
     replicas: int
     units: int
-    ready: int | None
+    ready: int | None = msgspec.field(name="readyReplicas")
     gpu_spec: str
-    gpu_model: str
-    gpu_memory: int
-    app: str
-    url: str
-    since: str
+    gpu_model: str | None
+    gpu_memory: str | None
+    app: str | None
+    url: str | None
+    since: str | None
     cost_per_hour: Decimal | None
     storages: tuple[str, ...]
     labels: dict[str, str]
     path: str
-    pull_request: PullRequestRef | None = None
+    pull_request: PullRequestOutput | None
 
     @property
     def label(self) -> str:
@@ -83,35 +74,36 @@ class InstanceRow(NamedTuple):
         return f"{self.tenant}/{self.name}"
 
 
-class StorageRow(NamedTuple):
-    """A storage in a list.
+class StorageRowOutput(Part, frozen=True, kw_only=True):
+    """A storage.
 
-    - `reported_state`, `reason`, `message`, `since`, `cost_per_hour` and `pull_request` are as in `InstanceRow`.
-    - `size` is the declared size in bytes; it is 0 if the storage is not declared. `capacity` is the reported size.
-    - `source` is the kind of source that fills the storage. `preparation` is the state of the last attempt, and
-      `attempt` its number; they are empty and 0 if the cluster reports no preparation.
+    `reportedState`, `reason` and `message` are as in `allot status`; they are empty for a pull request. `storageSpec` and `size` are null if the storage is not
+    declared, or if its file is invalid. `capacity` is the size that the cluster reports. `source` is the kind of source that
+    fills the storage. `preparation` is the state of the last attempt, and null if the cluster reports no preparation.
+    `attempt` is the number of this attempt. `mountedBy` names the instances that mount the storage. `costPerHour` is in the currency of the
+    list; it is null if the cost is unknown. `pullRequest` is null unless the row is from an open pull request.
     """
 
     tenant: str
     name: str
     cluster: str
-    reported_state: str
+    reported_state: str | None
     reason: str
     message: str
-    is_as_declared: bool
-    storage_spec: str
-    size: int
-    capacity: str
-    source: str
-    preparation: str
+    is_as_declared: bool = msgspec.field(name="asDeclared")
+    storage_spec: str | None
+    size: str | None
+    capacity: str | None
+    source: str | None
+    preparation: str | None
     attempt: int
     mounted_by: tuple[str, ...]
-    url: str
-    since: str
+    url: str | None
+    since: str | None
     cost_per_hour: Decimal | None
     labels: dict[str, str]
     path: str
-    pull_request: PullRequestRef | None = None
+    pull_request: PullRequestOutput | None
 
     @property
     def label(self) -> str:
@@ -119,46 +111,9 @@ class StorageRow(NamedTuple):
         return f"{self.tenant}/{self.name}"
 
 
-class Offers(NamedTuple):
-    """The offers of a catalog by name, with the prices of a day.
-
-    The prices of storages and of snapshots are per GiB and hour; a price is None if the StorageSpec is not for sale.
-    """
-
-    gpu_specs: dict[str, SpecOffer]
-    storage_prices: dict[str, Decimal | None]
-    snapshot_prices: dict[str, Decimal | None]
-
-    @property
-    def models_by_spec(self) -> dict[str, str]:
-        """The GPU model of each GPUSpec."""
-        return {name: offer.model for name, offer in self.gpu_specs.items()}
-
-
-def read_offers(catalog: Catalog) -> Offers:
-    """Return the offers of a catalog with the prices of the day `catalog.as_of`."""
-    day: datetime.date = catalog.as_of
-    storage_specs = catalog.platform.of_kind(StorageSpec)
-    return Offers(
-        {
-            name: SpecOffer(
-                declared.model.spec.gpu.model,
-                memory_per_device(declared.model.spec),
-                hourly_price(declared.model.spec, day),
-            )
-            for name, declared in catalog.platform.of_kind(GPUSpec).items()
-        },
-        {name: hourly_storage_price(declared.model.spec.prices, day) for name, declared in storage_specs.items()},
-        {
-            name: hourly_storage_price(declared.model.spec.snapshot_prices, day)
-            for name, declared in storage_specs.items()
-        },
-    )
-
-
 def build_instance_rows(
     statuses: Iterable[ResourceStatus], tenants: Mapping[str, TenantFacts], offers: Offers
-) -> list[InstanceRow]:
+) -> list[InstanceRowOutput]:
     """Return a row for each instance among `statuses`, in the given order."""
     facts = {(each.tenant, each.name): each for tenant in tenants.values() for each in tenant.instances}
     return [
@@ -170,7 +125,7 @@ def build_instance_rows(
 
 def build_storage_rows(
     statuses: Iterable[ResourceStatus], tenants: Mapping[str, TenantFacts], offers: Offers
-) -> list[StorageRow]:
+) -> list[StorageRowOutput]:
     """Return a row for each storage among `statuses`, in the given order."""
     facts = {(each.tenant, each.name): each for tenant in tenants.values() for each in tenant.storages}
     return [
@@ -184,81 +139,123 @@ def _declared_facts(facts: Mapping[tuple[str, str], F], status: ResourceStatus) 
     return facts.get((status.resource.tenant, status.resource.name)) if status.resource.blob else None
 
 
+def declared_instance_row(
+    facts: InstanceFacts, tenant: TenantFacts | None, offers: Offers, path: str, pull_request: PullRequestOutput | None
+) -> InstanceRowOutput:
+    """Return the row of an instance as its file declares it, without the state in its cluster."""
+    offer = offers.gpu_specs.get(facts.gpu_spec)
+    return InstanceRowOutput(
+        tenant=facts.tenant,
+        name=facts.name,
+        cluster=facts.cluster,
+        state=facts.state or None,
+        reported_state=None,
+        reason="",
+        message="",
+        is_as_declared=False,
+        replicas=facts.replicas,
+        units=count_held_units(facts, tenant) if tenant is not None else 0,
+        ready=None,
+        gpu_spec=facts.gpu_spec,
+        gpu_model=offer.model if offer is not None else None,
+        gpu_memory=format_size(offer.memory) if offer is not None else None,
+        app=facts.app or None,
+        url=None,
+        since=None,
+        cost_per_hour=declared_instance_cost(facts, tenant, offers),
+        storages=facts.storages,
+        labels=facts.labels,
+        path=path,
+        pull_request=pull_request,
+    )
+
+
 def instance_row(
     status: ResourceStatus, facts: InstanceFacts | None, tenant: TenantFacts | None, offers: Offers
-) -> InstanceRow:
+) -> InstanceRowOutput:
     """Return the row of an instance. `facts` is None if the instance is not declared or its file is invalid."""
-    observed = status.observed if isinstance(status.observed, Instance) else None
-    spec = facts.gpu_spec if facts is not None else status.gpu_spec
-    offer = offers.gpu_specs.get(spec)
-    units = count_held_units(facts, tenant) if facts is not None and tenant is not None else 0
-    return InstanceRow(
-        tenant=status.resource.tenant,
-        name=status.resource.name,
-        cluster=status.resource.cluster,
-        state=facts.state if facts is not None else "",
+    resource, observed = status.resource, status.observed if isinstance(status.observed, Instance) else None
+    declared = facts if facts is not None else _NO_INSTANCE._replace(gpu_spec=status.gpu_spec)
+    row = declared_instance_row(declared, tenant, offers, status.path, None)
+    return msgspec.structs.replace(
+        row,
+        tenant=resource.tenant,
+        name=resource.name,
+        cluster=resource.cluster,
         reported_state=status.displayed_state,
         reason=status.reason,
         message=status.explanation,
         is_as_declared=status.is_as_declared,
-        replicas=facts.replicas if facts is not None else 0,
-        units=units,
         ready=observed.ready_replicas if observed is not None else None,
-        gpu_spec=spec,
-        gpu_model=offer.model if offer is not None else "",
-        gpu_memory=offer.memory if offer is not None else 0,
-        app=facts.app if facts is not None else "",
-        url=observed.url if observed is not None else "",
-        since=observed.since if observed is not None else "",
-        cost_per_hour=declared_instance_cost(facts, tenant, offers) if facts is not None else None,
-        storages=facts.storages if facts is not None else (),
-        labels=facts.labels if facts is not None else {},
-        path=status.path,
+        url=observed.url or None if observed is not None else None,
+        since=observed.since or None if observed is not None else None,
+        cost_per_hour=row.cost_per_hour if facts is not None else None,
     )
 
 
-def count_held_units(facts: InstanceFacts, tenant: TenantFacts) -> int:
-    """Return the units that an instance of a tenant holds."""
-    return facts.replicas if facts.state == "Running" and tenant.is_active else 0
+def declared_storage_row(
+    facts: StorageFacts, offers: Offers, path: str, pull_request: PullRequestOutput | None
+) -> StorageRowOutput:
+    """Return the row of a storage as its file declares it, without the state in its cluster."""
+    return StorageRowOutput(
+        tenant=facts.tenant,
+        name=facts.name,
+        cluster=facts.cluster,
+        reported_state=None,
+        reason="",
+        message="",
+        is_as_declared=False,
+        storage_spec=facts.storage_spec or None,
+        size=format_size(facts.size) if facts.size else None,
+        capacity=None,
+        source=facts.source or None,
+        preparation=None,
+        attempt=0,
+        mounted_by=facts.mounted_by,
+        url=None,
+        since=None,
+        cost_per_hour=declared_storage_cost(facts, offers),
+        labels=facts.labels,
+        path=path,
+        pull_request=pull_request,
+    )
 
 
-def declared_instance_cost(facts: InstanceFacts, tenant: TenantFacts | None, offers: Offers) -> Decimal | None:
-    """Return the cost of an instance for an hour; zero without units. Returns None if the price is unknown."""
-    units = count_held_units(facts, tenant) if tenant is not None else 0
-    offer = offers.gpu_specs.get(facts.gpu_spec)
-    if not units:
-        return Decimal(0)
-    return offer.price * units if offer is not None and offer.price is not None else None
-
-
-def declared_storage_cost(facts: StorageFacts, offers: Offers) -> Decimal | None:
-    """Return the cost of a storage for an hour; None if the price is unknown."""
-    price = offers.storage_prices.get(facts.storage_spec)
-    return price * facts.size / GIBI if price is not None else None
-
-
-def storage_row(status: ResourceStatus, facts: StorageFacts | None, offers: Offers) -> StorageRow:
+def storage_row(status: ResourceStatus, facts: StorageFacts | None, offers: Offers) -> StorageRowOutput:
     """Return the row of a storage. `facts` is None if the storage is not declared or its file is invalid."""
-    observed = status.observed if isinstance(status.observed, Storage) else None
+    resource, observed = status.resource, status.observed if isinstance(status.observed, Storage) else None
     preparation = observed.prepare if observed is not None else None
-    return StorageRow(
-        tenant=status.resource.tenant,
-        name=status.resource.name,
-        cluster=status.resource.cluster,
+    return msgspec.structs.replace(
+        declared_storage_row(facts if facts is not None else _NO_STORAGE, offers, status.path, None),
+        tenant=resource.tenant,
+        name=resource.name,
+        cluster=resource.cluster,
         reported_state=status.displayed_state,
         reason=status.reason,
         message=status.explanation,
         is_as_declared=status.is_as_declared,
-        storage_spec=facts.storage_spec if facts is not None else "",
-        size=facts.size if facts is not None else 0,
-        capacity=observed.capacity if observed is not None else "",
-        source=facts.source if facts is not None else "",
-        preparation=preparation.state if preparation is not None else "",
+        capacity=observed.capacity or None if observed is not None else None,
+        preparation=preparation.state or None if preparation is not None else None,
         attempt=preparation.attempt if preparation is not None else 0,
-        mounted_by=facts.mounted_by if facts is not None else (),
-        url=observed.url if observed is not None else "",
-        since=observed.since if observed is not None else "",
-        cost_per_hour=declared_storage_cost(facts, offers) if facts is not None else None,
-        labels=facts.labels if facts is not None else {},
-        path=status.path,
+        url=observed.url or None if observed is not None else None,
+        since=observed.since or None if observed is not None else None,
     )
+
+
+def pending_instance_row(
+    facts: InstanceFacts, tenant: TenantFacts | None, offers: Offers, path: str, pull_request: PullRequestOutput
+) -> InstanceRowOutput:
+    """Return the row of an instance as a pull request declares it, with its cost after the merge.
+
+    `tenant` is None if the tenant is new; its instances count as running.
+    """
+    return declared_instance_row(facts, tenant or _NEW_TENANT, offers, path, pull_request)
+
+
+def removal_rows(rows: Iterable[R], tenant: str, name: str, pull_request: PullRequestOutput) -> list[R]:
+    """Return, for each row of a resource, a row that says that a pull request removes the resource."""
+    return [
+        msgspec.structs.replace(row, pull_request=pull_request, cost_per_hour=Decimal(0))
+        for row in rows
+        if (row.tenant, row.name) == (tenant, name)
+    ]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
+from allotment.capacity.offers import Offers
 from allotment.declared.instance_selection import (
     InstanceSelector,
     LabelRequirement,
@@ -14,9 +15,10 @@ from allotment.declared.instance_selection import (
     select_labelled,
 )
 from allotment.declared.reading import suggest_name
-from allotment.observed.offer_rows import SpecRow, StockOffer
-from allotment.observed.resource_rows import InstanceRow, Offers, StorageRow
-from allotment.observed.tenant_rows import TenantRow
+from allotment.observed.offer_rows import SpecRowOutput, StockOfferOutput
+from allotment.observed.quantity import parse_quantity
+from allotment.observed.resource_rows import InstanceRowOutput, StorageRowOutput
+from allotment.observed.tenant_rows import TenantRowOutput
 from allotment.problems import OperationRefused, quote_value
 
 
@@ -51,7 +53,9 @@ def check_offer_names(conditions: RowFilter, offers: Offers, clusters: Collectio
     check_known_names("GPU model", conditions.models, set(offers.models_by_spec.values()))
 
 
-def filter_instances(rows: Sequence[InstanceRow], conditions: RowFilter, offers: Offers) -> list[InstanceRow]:
+def filter_instances(
+    rows: Sequence[InstanceRowOutput], conditions: RowFilter, offers: Offers
+) -> list[InstanceRowOutput]:
     """Return the instances that satisfy the conditions. Raises OperationRefused if no row has a label of them."""
     check_label_names(conditions.labels, rows)
     selector = InstanceSelector(
@@ -64,13 +68,13 @@ def filter_instances(rows: Sequence[InstanceRow], conditions: RowFilter, offers:
     return [
         row
         for row in select_instances(rows, selector, offers.models_by_spec)
-        if row.gpu_memory >= conditions.min_memory
+        if parse_quantity(row.gpu_memory) >= conditions.min_memory
         and _is_affordable(row.cost_per_hour, conditions.max_price)
         and (not conditions.states or {row.state, row.reported_state} & set(conditions.states))
     ]
 
 
-def filter_storages(rows: Sequence[StorageRow], conditions: RowFilter) -> list[StorageRow]:
+def filter_storages(rows: Sequence[StorageRowOutput], conditions: RowFilter) -> list[StorageRowOutput]:
     """Return the storages that satisfy the conditions. Raises OperationRefused if no row has a label of them."""
     check_label_names(conditions.labels, rows)
     return [
@@ -84,7 +88,7 @@ def filter_storages(rows: Sequence[StorageRow], conditions: RowFilter) -> list[S
     ]
 
 
-def filter_stocks(rows: Sequence[StockOffer], conditions: RowFilter, free: int) -> list[StockOffer]:
+def filter_stocks(rows: Sequence[StockOfferOutput], conditions: RowFilter, free: int) -> list[StockOfferOutput]:
     """Return the stocks with at least `free` free units that satisfy the conditions.
 
     Stocks that are reserved for other tenants than those of the conditions are left out.
@@ -97,7 +101,7 @@ def filter_stocks(rows: Sequence[StockOffer], conditions: RowFilter, free: int) 
         and (not conditions.clusters or row.cluster in conditions.clusters)
         and (not conditions.specs or row.gpu_spec in conditions.specs)
         and (not conditions.models or row.gpu_model in conditions.models)
-        and row.gpu_memory >= conditions.min_memory
+        and parse_quantity(row.gpu_memory) >= conditions.min_memory
         and _is_affordable(row.price_per_hour, conditions.max_price)
     ]
 
@@ -113,7 +117,7 @@ def matches_offer(gpu_spec: str, conditions: RowFilter, offers: Offers) -> bool:
     )
 
 
-def filter_specs(rows: Sequence[SpecRow], conditions: RowFilter) -> list[SpecRow]:
+def filter_specs(rows: Sequence[SpecRowOutput], conditions: RowFilter) -> list[SpecRowOutput]:
     """Return the GPUSpecs that satisfy the conditions."""
     return [
         row
@@ -121,18 +125,20 @@ def filter_specs(rows: Sequence[SpecRow], conditions: RowFilter) -> list[SpecRow
         if (not conditions.clusters or row.cluster in conditions.clusters)
         and (not conditions.specs or row.name in conditions.specs)
         and (not conditions.models or row.gpu_model in conditions.models)
-        and row.gpu_memory >= conditions.min_memory
+        and parse_quantity(row.gpu_memory) >= conditions.min_memory
         and _is_affordable(row.price_per_hour, conditions.max_price)
     ]
 
 
-def filter_tenants(rows: Sequence[TenantRow], conditions: RowFilter, plans: Collection[str]) -> list[TenantRow]:
+def filter_tenants(
+    rows: Sequence[TenantRowOutput], conditions: RowFilter, plans: Collection[str]
+) -> list[TenantRowOutput]:
     """Return the tenants that satisfy the conditions and have one of `plans`; without plans, any plan.
 
     Raises OperationRefused if no tenant has a label of the conditions, or one of the plans.
     """
     check_label_names(conditions.labels, rows)
-    check_known_names("plan of a tenant", plans, {row.plan for row in rows} - {""})
+    check_known_names("plan of a tenant", plans, {row.plan for row in rows if row.plan})
     return [
         row
         for row in select_labelled(rows, conditions.labels)

@@ -299,10 +299,10 @@ class CapacityUsage(_StatusPart, frozen=True):
     usage: tuple[UsageInterval, ...] = ()
 
 
-def parse_time(text: str) -> datetime.datetime | None:
-    """Return the time in a text; None if the text is not a time, has no time zone, or is in no year from 1971 to 9998."""
+def parse_time(text: str | None) -> datetime.datetime | None:
+    """Return the time in a text; None if the text is None or not a time, has no time zone, or is in no year from 1971 to 9998."""
     try:
-        moment = datetime.datetime.fromisoformat(text)
+        moment = datetime.datetime.fromisoformat(text or "")
     except ValueError:
         return None
     return moment if moment.tzinfo is not None and _FIRST_YEAR <= moment.year <= _LAST_YEAR else None

@@ -4,43 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Literal
 
+from allotment.capacity.offers import Offers, declared_instance_cost, declared_storage_cost
 from allotment.declared.tenant_facts import TenantFacts
-from allotment.declared.values import GIBI
-from allotment.observed.resource_rows import Offers, declared_instance_cost, declared_storage_cost
+from allotment.declared.values import GIBI, format_size
+from allotment.output_part import Part
 
 
-class TenantRow(NamedTuple):
-    """A tenant in a list.
+class TenantRowOutput(Part, frozen=True, kw_only=True):
+    """A tenant.
 
-    `plan` and `lifecycle` are empty if the declaration of the tenant can't be read. `instances` and `storages` are the
-    numbers of declared instances and storages, `units` the units that the instances hold. `cost_per_hour` includes
-    instances, storages and snapshots; it is None if the price of any of them is unknown.
+    `plan` and `lifecycle` are null if the declaration of the tenant can't be read. `instances` and `storages` are the numbers
+    of declared instances and storages, and `units` the units that the `running` instances hold. `members` counts users and
+    groups. `costPerHour` is in the currency of the list, and includes instances, storages and snapshots; it is null if a
+    price is unknown.
     """
 
     name: str
-    plan: str
-    lifecycle: str
+    plan: str | None
+    lifecycle: str | None
     clusters: tuple[str, ...]
     instances: int
     running: int
     units: int
     storages: int
-    storage_size: int
+    storage_size: str
     members: int
     cost_per_hour: Decimal | None
     labels: dict[str, str]
 
 
-class MemberRow(NamedTuple):
-    """A user or a group of a tenant in a list. `kind` is User or Group. `login` is empty if the user declares none."""
+class MemberRowOutput(Part, frozen=True, kw_only=True):
+    """A user of a tenant, or a group of the identity provider. `sshKeys` is the number of SSH keys."""
 
     tenant: str
     name: str
-    kind: str
-    role: str
-    login: str
+    kind: Literal["User", "Group"]
+    role: Literal["Admin", "Member", "Viewer"]
+    login: str | None
     ssh_keys: int
 
     @property
@@ -49,23 +51,23 @@ class MemberRow(NamedTuple):
         return f"{self.tenant}/{self.name}"
 
 
-def build_tenant_rows(tenants: Mapping[str, TenantFacts], offers: Offers) -> list[TenantRow]:
+def build_tenant_rows(tenants: Mapping[str, TenantFacts], offers: Offers) -> list[TenantRowOutput]:
     """Return a row for each tenant, in the given order."""
     return [_tenant_row(facts, offers) for facts in tenants.values()]
 
 
-def _tenant_row(facts: TenantFacts, offers: Offers) -> TenantRow:
+def _tenant_row(facts: TenantFacts, offers: Offers) -> TenantRowOutput:
     running = [instance for instance in facts.instances if instance.state == "Running" and facts.is_active]
-    return TenantRow(
+    return TenantRowOutput(
         name=facts.tenant,
-        plan=facts.plan,
-        lifecycle=facts.lifecycle,
+        plan=facts.plan or None,
+        lifecycle=facts.lifecycle or None,
         clusters=tuple(sorted(_find_clusters(facts))),
         instances=len(facts.instances),
         running=len(running),
         units=sum(instance.replicas for instance in running),
         storages=len(facts.storages),
-        storage_size=sum(storage.size for storage in facts.storages),
+        storage_size=format_size(sum(storage.size for storage in facts.storages)),
         members=len(facts.members),
         cost_per_hour=_sum_costs(
             [
@@ -97,10 +99,17 @@ def _sum_costs(costs: Iterable[Decimal | None]) -> Decimal | None:
     return None if None in amounts else sum((amount for amount in amounts if amount is not None), Decimal(0))
 
 
-def build_member_rows(tenants: Iterable[TenantFacts]) -> list[MemberRow]:
+def build_member_rows(tenants: Iterable[TenantFacts]) -> list[MemberRowOutput]:
     """Return a row for each member, by tenant, users first."""
     return [
-        MemberRow(facts.tenant, member.name, member.kind, member.role, member.login, member.ssh_keys)
+        MemberRowOutput(
+            tenant=facts.tenant,
+            name=member.name,
+            kind=member.kind,
+            role=member.role,
+            login=member.login or None,
+            ssh_keys=member.ssh_keys,
+        )
         for facts in tenants
         for member in facts.members
     ]

@@ -13,7 +13,8 @@ from allotment.declared.kinds.members import MAX_USERS
 from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.layout import WINDOWS_DEVICE_NAMES, Scope, path_of
 from allotment.declared.values import ABSOLUTE_PATH, MAX_MOUNT_PATH, SYSTEM_PATHS
-from allotment.observed.resource_rows import InstanceRow
+from allotment.observed.quantity import parse_quantity
+from allotment.observed.resource_rows import InstanceRowOutput
 from allotment.portal.forge_links import MAX_URL
 from allotment.portal.public_pages import describe_gpu_spec
 from allotment.portal.site_facts import SiteFacts
@@ -48,18 +49,23 @@ def _build_header(path: str, kind: str) -> list[str]:
 def describe_state(site: SiteFacts, area: TenantArea, instance: InstanceDetail) -> dict[str, Any]:
     """Return the facts of the form that stops or starts an instance."""
     row = instance.row
-    facts: dict[str, Any] = {"name": row.name, "state": row.state, "cluster": row.cluster, "gpuSpec": row.gpu_spec}
+    facts: dict[str, Any] = {
+        "name": row.name,
+        "state": row.state or "",
+        "cluster": row.cluster,
+        "gpuSpec": row.gpu_spec,
+    }
     facts |= {"replicas": row.replicas, "barriers": list(_list_start_barriers(area, row))}
     return _describe_limits(area) | facts | _describe_file(site, row.path, instance.text)
 
 
-def _list_start_barriers(area: TenantArea, row: InstanceRow) -> Iterator[str]:
+def _list_start_barriers(area: TenantArea, row: InstanceRowOutput) -> Iterator[str]:
     """Yield the reasons why an instance can't start with its storages."""
     if row.state == "Running":
         return
     access, specs = _list_access(area), {each.row.name: each.row.storage_spec for each in area.storages}
     for name in row.storages:
-        if access.get(specs.get(name, "")) != "ReadWriteOnce":
+        if access.get(specs.get(name) or "") != "ReadWriteOnce":
             continue
         if row.replicas > 1:
             yield f"{name} is a storage for one replica, and the instance has {row.replicas}."
@@ -72,7 +78,8 @@ def _list_start_barriers(area: TenantArea, row: InstanceRow) -> Iterator[str]:
 def describe_size(site: SiteFacts, area: TenantArea, storage: StorageDetail) -> dict[str, Any]:
     """Return the facts of the form that grows a storage."""
     row = storage.row
-    facts = {"name": row.name, "cluster": row.cluster, "storageSpec": row.storage_spec, "size": row.size}
+    facts: dict[str, Any] = {"name": row.name, "cluster": row.cluster, "storageSpec": row.storage_spec or ""}
+    facts["size"] = int(parse_quantity(row.size))
     smallest = min(storage.copies, key=lambda copy: copy.size, default=None)
     facts["copy"] = [smallest.name, smallest.size] if smallest is not None else None
     return _describe_limits(area) | facts | _describe_file(site, row.path, storage.text)
@@ -144,7 +151,7 @@ def _list_storages(area: TenantArea) -> list[dict[str, Any]]:
         {
             "name": storage.row.name,
             "cluster": storage.row.cluster,
-            "access": access.get(storage.row.storage_spec, ""),
+            "access": access.get(storage.row.storage_spec or "", ""),
             "isInUse": storage.row.name in area.running_mounts or storage.row.name in area.edited_storages,
         }
         for storage in area.storages

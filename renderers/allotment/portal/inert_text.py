@@ -48,9 +48,9 @@ def shorten_text(text: str, most: int) -> str:
     return inert
 
 
-def safe_url(url: str) -> str:
+def safe_url(url: str | None) -> str:
     """Return an address that a page may link to; empty if it is not an http or https address."""
-    return url if url.startswith(("https://", "http://")) and url.isprintable() and len(url) <= MAX_TEXT else ""
+    return url if url and url.startswith(("https://", "http://")) and url.isprintable() and len(url) <= MAX_TEXT else ""
 
 
 def format_code(text: str) -> Markup:

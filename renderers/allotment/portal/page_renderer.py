@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from allotment.capacity.pricing import format_hourly, format_money
 from allotment.conditions import FAILED, KEPT, LOST, RUNNING, STOPPED, STORAGE_READY
 from allotment.declared.values import TEBI, format_size
+from allotment.observed.quantity import parse_quantity
 from allotment.observed.status import parse_time
 from allotment.portal.inert_text import format_code, make_inert, safe_url
 
@@ -76,9 +77,10 @@ def _format_hourly(amount: Decimal | None) -> str:
     return "–" if amount is None else format_hourly(amount)
 
 
-def _format_size(size: int) -> str:
+def _format_size(size: int | str | None) -> str:
     """Return a size that people can compare easily: sizes of 10 TiB and more are in whole TiB."""
-    return f"{size // TEBI}Ti" if size >= 10 * TEBI else format_size(size)
+    amount = int(parse_quantity(size))
+    return f"{amount // TEBI}Ti" if amount >= 10 * TEBI else format_size(amount)
 
 
 def _format_moment(text: str) -> str:

@@ -6,9 +6,10 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from allotment.capacity.pricing import scale_to_month
-from allotment.observed.tenant_rows import TenantRow
+from allotment.observed.tenant_rows import TenantRowOutput
 from allotment.portal.change_history import Merge
 from allotment.portal.site_facts import ClusterEntry
+from allotment.reports.stock_table import StockRowOutput
 
 
 class PublishSummary(NamedTuple):
@@ -81,23 +82,6 @@ class PlatformCluster(NamedTuple):
     add_ons: tuple[AddOnVersion, ...]
 
 
-class StockEntry(NamedTuple):
-    """A stock of a node pool. `tenant` is the tenant that it is reserved for; empty for a shared stock.
-
-    `ready` is None if the cluster has not reported the stock.
-    """
-
-    cluster: str
-    node_pool: str
-    name: str
-    gpu_spec: str
-    tenant: str
-    total: int
-    held_units: int
-    free: int
-    ready: int | None
-
-
 class NodeEntry(NamedTuple):
     """A node with the instances that run on it. `node_pool` is empty if the report of the cluster doesn't have the node."""
 
@@ -117,7 +101,7 @@ class BudgetUse(NamedTuple):
 class PlatformTenant(NamedTuple):
     """A tenant with its budget."""
 
-    row: TenantRow
+    row: TenantRowOutput
     budget: BudgetUse
 
     @property
@@ -140,7 +124,7 @@ class PlatformArea(NamedTuple):
     retained_clusters: tuple[str, ...]
     troubles: tuple[InstanceTrouble, ...]
     clusters: tuple[PlatformCluster, ...]
-    stocks: tuple[StockEntry, ...]
+    stocks: tuple[StockRowOutput, ...]
     nodes: tuple[NodeEntry, ...]
     tenants: tuple[PlatformTenant, ...]
     merges: tuple[Merge, ...]

@@ -12,8 +12,9 @@ from allotment.portal.access import PLATFORM
 from allotment.portal.change_history import Merge
 from allotment.portal.inert_text import shorten_text
 from allotment.portal.page_renderer import Page, render_page
-from allotment.portal.platform_area import Finding, InstanceTrouble, NodeEntry, PlatformArea, RetainedEntry, StockEntry
+from allotment.portal.platform_area import Finding, InstanceTrouble, NodeEntry, PlatformArea, RetainedEntry
 from allotment.portal.site_facts import SiteFacts
+from allotment.reports.stock_table import StockRowOutput
 
 MAX_ROWS = 100  # of a list on the overview
 MAX_FINDINGS, MAX_ADVICE = 30, 300  # and bytes of the advice of a finding
@@ -139,9 +140,9 @@ def _describe_trouble(trouble: InstanceTrouble) -> InstanceTrouble:
     return trouble._replace(reason=reason, message=message)
 
 
-def _group_stocks(stocks: Iterable[StockEntry]) -> list[tuple[str, list[StockEntry]]]:
+def _group_stocks(stocks: Iterable[StockRowOutput]) -> list[tuple[str, list[StockRowOutput]]]:
     """Return the stocks of each cluster."""
-    groups: dict[str, list[StockEntry]] = {}
+    groups: dict[str, list[StockRowOutput]] = {}
     for stock in stocks:
         groups.setdefault(stock.cluster, []).append(stock)
     return list(groups.items())

@@ -11,7 +11,7 @@ from allotment.billing.declared_costs import TenantMonth
 from allotment.capacity.pricing import scale_to_month
 from allotment.declared.tenant_facts import MemberFacts
 from allotment.declared.values import format_decimal, format_size
-from allotment.observed.resource_rows import InstanceRow, StorageRow
+from allotment.observed.resource_rows import InstanceRowOutput, StorageRowOutput
 from allotment.portal.change_history import Merge, StateChange
 from allotment.portal.site_facts import GpuSpecEntry
 from allotment.reports.links import InstanceLinks
@@ -37,7 +37,7 @@ class InstanceDetail(NamedTuple):
     unknown. `text` is the file of the declaration; empty if it is not declared.
     """
 
-    row: InstanceRow
+    row: InstanceRowOutput
     page: str
     meaning: str
     remedy: str
@@ -69,7 +69,7 @@ class StorageDetail(NamedTuple):
     `copies` are the tenant's storages that are filled from it or from its snapshots. They can't be smaller.
     """
 
-    row: StorageRow
+    row: StorageRowOutput
     page: str
     meaning: str
     remedy: str

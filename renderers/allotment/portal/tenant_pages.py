@@ -104,7 +104,7 @@ def _describe_merge(merge: Merge) -> dict[str, Any]:
     }
 
 
-def _count_states(area: TenantArea) -> list[tuple[str, int]]:
+def _count_states(area: TenantArea) -> list[tuple[str | None, int]]:
     """Return the states of the instances and how often they occur, the most frequent first."""
     return Counter(instance.row.reported_state for instance in area.instances).most_common()
 

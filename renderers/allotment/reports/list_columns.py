@@ -8,18 +8,18 @@ from typing import TypeVar
 
 from allotment.capacity.pricing import format_hourly
 from allotment.conditions import RUNNING
-from allotment.declared.values import format_size
-from allotment.observed.resource_rows import InstanceRow, PullRequestRef, StorageRow
+from allotment.observed.quantity import parse_quantity
+from allotment.observed.resource_rows import InstanceRowOutput, PullRequestOutput, StorageRowOutput
 from allotment.observed.status import parse_time
 from allotment.reports.list_table import ListColumn
 from allotment.reports.status_tables import format_age, style_of_state
 
-C = TypeVar("C", InstanceRow, StorageRow)
+C = TypeVar("C", InstanceRowOutput, StorageRowOutput)
 
 
-def instance_columns(now: datetime.datetime, currency: str, *, pending: bool) -> list[ListColumn[InstanceRow]]:
+def instance_columns(now: datetime.datetime, currency: str, *, pending: bool) -> list[ListColumn[InstanceRowOutput]]:
     """Return the columns of a list of instances. `pending` adds the column of pull requests."""
-    columns: list[ListColumn[InstanceRow]] = [
+    columns: list[ListColumn[InstanceRowOutput]] = [
         ListColumn("instance", lambda row: row.label),
         ListColumn("cluster", lambda row: row.cluster or "-"),
         ListColumn("declared", lambda row: row.state or "-"),
@@ -29,26 +29,26 @@ def instance_columns(now: datetime.datetime, currency: str, *, pending: bool) ->
         ListColumn("ready", _ready_text, lambda row: row.ready),
         ListColumn("gpu-spec", lambda row: row.gpu_spec or "-"),
         ListColumn("model", lambda row: row.gpu_model or "-", wide=True),
-        ListColumn("memory", lambda row: format_memory(row.gpu_memory), lambda row: row.gpu_memory, wide=True),
+        ListColumn("memory", lambda row: row.gpu_memory or "-", lambda row: parse_quantity(row.gpu_memory), wide=True),
         ListColumn("units", lambda row: str(row.units), lambda row: row.units),
         ListColumn("age", lambda row: format_age(row.since, now) or "-", lambda row: age_key(row.since, now)),
         cost_column(currency),
-        ListColumn("app", lambda row: row.app.partition("@")[0] or "-", wide=True),
+        ListColumn("app", lambda row: (row.app or "-").partition("@")[0], wide=True),
         ListColumn("storages", lambda row: ",".join(row.storages) or "-", wide=True),
         ListColumn("labels", lambda row: format_labels(row.labels), wide=True),
         ListColumn("reason", lambda row: row.reason or "-", wide=True),
-        ListColumn("url", lambda row: row.url if row.reported_state == RUNNING else "", long=True),
+        ListColumn("url", lambda row: (row.url or "") if row.reported_state == RUNNING else "", long=True),
     ]
     return [*columns[:-1], pending_column(), columns[-1]] if pending else columns
 
 
-def storage_columns(now: datetime.datetime, currency: str, *, pending: bool) -> list[ListColumn[StorageRow]]:
+def storage_columns(now: datetime.datetime, currency: str, *, pending: bool) -> list[ListColumn[StorageRowOutput]]:
     """Return the columns of a list of storages. `pending` adds the column of pull requests."""
-    columns: list[ListColumn[StorageRow]] = [
+    columns: list[ListColumn[StorageRowOutput]] = [
         ListColumn("storage", lambda row: row.label),
         ListColumn("cluster", lambda row: row.cluster or "-"),
         ListColumn("spec", lambda row: row.storage_spec or "-"),
-        ListColumn("size", lambda row: format_memory(row.size), lambda row: row.size),
+        ListColumn("size", lambda row: row.size or "-", lambda row: parse_quantity(row.size)),
         ListColumn(
             "state", lambda row: row.reported_state or "-", style=lambda row: style_of_state(row.reported_state)
         ),
@@ -60,7 +60,7 @@ def storage_columns(now: datetime.datetime, currency: str, *, pending: bool) -> 
         ListColumn("source", lambda row: row.source or "-", wide=True),
         ListColumn("labels", lambda row: format_labels(row.labels), wide=True),
         ListColumn("reason", lambda row: row.reason or "-", wide=True),
-        ListColumn("url", lambda row: row.url, wide=True, long=True),
+        ListColumn("url", lambda row: row.url or "", wide=True, long=True),
     ]
     return [*columns[:-1], pending_column(), columns[-1]] if pending else columns
 
@@ -82,31 +82,26 @@ def format_cost(amount: Decimal | None) -> str:
     return "-" if amount is None else format_hourly(amount)
 
 
-def format_memory(size: int) -> str:
-    """Return a number of bytes as text; a dash for 0."""
-    return format_size(size) if size else "-"
-
-
 def format_labels(labels: dict[str, str]) -> str:
     """Return labels as text, as a label selector writes them; a dash for none."""
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) or "-"
 
 
-def age_key(since: str, now: datetime.datetime) -> float | None:
+def age_key(since: str | None, now: datetime.datetime) -> float | None:
     """Return the seconds since a time, to sort by age; None if the time is unknown."""
     moment = parse_time(since)
     return (now - moment).total_seconds() if moment is not None else None
 
 
-def _ready_text(row: InstanceRow) -> str:
+def _ready_text(row: InstanceRowOutput) -> str:
     return f"{row.ready}/{row.replicas}" if row.ready is not None and row.units else "-"
 
 
-def _preparation_text(row: StorageRow) -> str:
+def _preparation_text(row: StorageRowOutput) -> str:
     if row.preparation:
         return f"{row.preparation}, attempt {row.attempt}"
     return "-" if row.source else "none"
 
 
-def _pull_request_text(pull_request: PullRequestRef | None) -> str:
+def _pull_request_text(pull_request: PullRequestOutput | None) -> str:
     return f"#{pull_request.number} {pull_request.change} {pull_request.url}" if pull_request is not None else ""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from allotment.observed.resource_rows import InstanceRow, StorageRow
-from allotment.reports.list_columns import format_cost, format_labels, format_memory
+from allotment.observed.resource_rows import InstanceRowOutput, StorageRowOutput
+from allotment.reports.list_columns import format_cost, format_labels
 from allotment.reports.sheets import FactList
 
 
-def instance_facts(row: InstanceRow, currency: str) -> FactList:
+def instance_facts(row: InstanceRowOutput, currency: str) -> FactList:
     """Return the declared facts of an instance."""
     return FactList(
         [
             ("Declared state", row.state or "-"),
-            ("App", row.app),
-            ("GPU", f"{row.gpu_model or 'unknown'}, {format_memory(row.gpu_memory)}"),
+            ("App", row.app or ""),
+            ("GPU", f"{row.gpu_model or 'unknown'}, {row.gpu_memory or '-'}"),
             ("Replicas", row.replicas),
             ("Units held", row.units),
             ("Storages", " ".join(row.storages)),
@@ -23,12 +23,12 @@ def instance_facts(row: InstanceRow, currency: str) -> FactList:
     )
 
 
-def storage_facts(row: StorageRow, currency: str) -> FactList:
+def storage_facts(row: StorageRowOutput, currency: str) -> FactList:
     """Return the declared facts of a storage."""
     return FactList(
         [
             ("Storage spec", row.storage_spec or "-"),
-            ("Declared size", format_memory(row.size)),
+            ("Declared size", row.size or "-"),
             ("Source", row.source or "none"),
             ("Mounted by", " ".join(row.mounted_by) or "none"),
             ("Labels", format_labels(row.labels)),

@@ -47,7 +47,7 @@ _STYLES = {
 }
 
 
-def format_age(since: str, now: datetime.datetime) -> str:
+def format_age(since: str | None, now: datetime.datetime) -> str:
     """Return the time since a moment in kubectl's notation: 45s, 12m, 3h5m, 2d4h; empty if the moment is unknown."""
     moment = parse_time(since)
     if moment is None:
@@ -122,9 +122,9 @@ def _edit_notices(clusters: Iterable[ClusterStatus], rows: Iterable[ResourceStat
             yield Text.assemble(f"{place}: ", sanitize_sentence(condition.message), style="yellow")
 
 
-def style_of_state(state: str) -> str:
+def style_of_state(state: str | None) -> str:
     """Return the style of a state; empty if it has none."""
-    return _STYLES.get(state, "")
+    return _STYLES.get(state or "", "")
 
 
 def _state_text(state: str) -> Text:

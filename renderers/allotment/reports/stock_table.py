@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
+import msgspec
 from rich.console import Group, RenderableType
 
+from allotment.capacity.offers import Offers
 from allotment.capacity.pricing import format_hourly
 from allotment.capacity.units import UnitClaim, compute_stock_usage, count_placeholders
 from allotment.declared.inventory import Catalog
@@ -16,38 +17,51 @@ from allotment.declared.kinds.stock import StockSpec
 from allotment.declared.values import format_size
 from allotment.diff.cold_starts import ColdStartTime
 from allotment.observed.cold_starts import summarize_cold_starts
-from allotment.observed.resource_rows import Offers
 from allotment.observed.status import ClusterStatus
+from allotment.output_part import Part
 from allotment.reports.cold_starts import format_cold_start
 from allotment.reports.sheets import Sheet, sanitize_sentence, sanitize_value
 from allotment.reports.status_tables import stale_notices
 
 
-class StockRow(NamedTuple):
-    """A stock of a cluster as declared, with its held units.
+class NodesOutput(Part, frozen=True):
+    """The nodes of a pool, which all stocks of the pool share.
 
-    `pool` is None if the NodePool can't be read. `placeholders` is the number of placeholders that should exist, and
-    `ready_units` the number of running placeholders; `ready_units` is None if no cluster has reported the stock.
-    `cold_start_time` is the waiting time for nodes in earlier starts with the same GPUSpec; it is None if it is unknown
-    or if the nodes are static.
+    `static` is the number of nodes that always exist. `karpenterMost` is the most nodes that Karpenter buys on demand.
+    One of the two is null.
+    """
+
+    static: int | None
+    karpenter_most: int | None
+
+
+class StockRowOutput(Part, frozen=True, kw_only=True):
+    """A declared stock: the units that tenants may hold (`count`), the held units, and the free units.
+
+    `warm` is the most free units that placeholders keep ready; null means all free units. `placeholders` is the number
+    of placeholders that should exist, and `ready` the number of running placeholders; `ready` is null if the cluster
+    has not reported the stock. `nodes` is null if the NodePool can't be read. `coldStart` is null if the nodes are
+    static, or if no cold start was observed. If `tenant` is set, the units are reserved for that tenant.
     """
 
     cluster: str
     name: str
-    spec: StockSpec
-    pool: NodePoolSpec | None
-    held_units: int
+    gpu_spec: str
+    node_pool: str
+    nodes: NodesOutput | None
+    count: int
+    held_units: int = msgspec.field(name="held")
+    free_units: int = msgspec.field(name="free")
+    warm: int | None
     placeholders: int
-    ready_units: int | None
-    cold_start_time: ColdStartTime | None
-
-    @property
-    def free_units(self) -> int:
-        """Return the number of units that no tenant holds."""
-        return self.spec.count - self.held_units
+    ready_units: int | None = msgspec.field(name="ready")
+    tenant: str | None
+    cold_start_time: ColdStartTime | None = msgspec.field(name="coldStart")
 
 
-def stock_rows(catalog: Catalog, claims: Iterable[UnitClaim], clusters: Iterable[ClusterStatus]) -> list[StockRow]:
+def stock_rows(
+    catalog: Catalog, claims: Iterable[UnitClaim], clusters: Iterable[ClusterStatus]
+) -> list[StockRowOutput]:
     """Return all declared stocks, sorted by cluster and name.
 
     `clusters` are the statuses of the clusters that have reported.
@@ -80,23 +94,36 @@ def _stock_row(
     placeholders: int,
     ready: int | None,
     cold: Mapping[str, Mapping[str, ColdStartTime]],
-) -> StockRow:
+) -> StockRowOutput:
     pool = catalog.clusters[key[0]].of_kind(NodePool).get(spec.node_pool)
-    comes = pool is not None and pool.model.spec.karpenter is not None
-    time = cold.get(key[0], {}).get(spec.gpu_spec) if comes else None
-    return StockRow(
-        *key,
-        spec=spec,
-        pool=pool.model.spec if pool else None,
+    nodes = _count_nodes(pool.model.spec) if pool is not None else None
+    return StockRowOutput(
+        cluster=key[0],
+        name=key[1],
+        gpu_spec=spec.gpu_spec,
+        node_pool=spec.node_pool,
+        nodes=nodes,
+        count=spec.count,
         held_units=held_units,
+        free_units=spec.count - held_units,
+        warm=spec.warm,
         placeholders=placeholders,
         ready_units=ready,
-        cold_start_time=time,
+        tenant=spec.tenant,
+        cold_start_time=cold.get(key[0], {}).get(spec.gpu_spec) if _is_bought(nodes) else None,
     )
 
 
+def _count_nodes(pool: NodePoolSpec) -> NodesOutput:
+    is_static = pool.static is not None
+    return NodesOutput(pool.node_limit if is_static else None, None if is_static else pool.node_limit)
+
+
 def stocks_table(
-    rows: Iterable[StockRow], clusters: Iterable[ClusterStatus], now: datetime.datetime, offers: Offers | None = None
+    rows: Iterable[StockRowOutput],
+    clusters: Iterable[ClusterStatus],
+    now: datetime.datetime,
+    offers: Offers | None = None,
 ) -> RenderableType:
     """Return a table with a row for each stock, after notices on clusters with an outdated status.
 
@@ -107,19 +134,18 @@ def stocks_table(
     sheet = Sheet(*heads, *offer_heads, "COLD START", long=("COLD START",))
     for row in rows:
         units = (
-            row.spec.count,
+            row.count,
             row.held_units,
             row.free_units,
             row.placeholders,
             "-" if row.ready_units is None else row.ready_units,
         )
-        values = row.name, row.cluster, row.spec.gpu_spec, row.spec.node_pool, _nodes_text(row.pool), *units
-        comes = row.pool is not None and row.pool.karpenter is not None
+        values = row.name, row.cluster, row.gpu_spec, row.node_pool, _nodes_text(row.nodes), *units
         sheet.add_row(
             *map(sanitize_value, values),
-            sanitize_value(row.spec.tenant or "-"),
-            *(map(sanitize_value, _offer_values(row.spec.gpu_spec, offers)) if offers is not None else ()),
-            sanitize_sentence(format_cold_start(row.cold_start_time) if comes else "-"),
+            sanitize_value(row.tenant or "-"),
+            *(map(sanitize_value, _offer_values(row.gpu_spec, offers)) if offers is not None else ()),
+            sanitize_sentence(format_cold_start(row.cold_start_time) if _is_bought(row.nodes) else "-"),
         )
     return Group(*stale_notices(clusters, now), sheet)
 
@@ -131,7 +157,12 @@ def _offer_values(gpu_spec: str, offers: Offers) -> tuple[str, str, str]:
     return offer.model, format_size(offer.memory), "-" if offer.price is None else format_hourly(offer.price)
 
 
-def _nodes_text(pool: NodePoolSpec | None) -> str:
-    if pool is None:
+def _is_bought(nodes: NodesOutput | None) -> bool:
+    """Return whether Karpenter buys the nodes on demand."""
+    return nodes is not None and nodes.karpenter_most is not None
+
+
+def _nodes_text(nodes: NodesOutput | None) -> str:
+    if nodes is None:
         return "-"
-    return f"{pool.node_limit}" if pool.static is not None else f"0 to {pool.node_limit}"
+    return f"{nodes.static}" if nodes.static is not None else f"0 to {nodes.karpenter_most}"

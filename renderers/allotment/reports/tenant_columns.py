@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from allotment.observed.tenant_rows import MemberRow, TenantRow
-from allotment.reports.list_columns import format_cost, format_labels, format_memory
+from allotment.observed.quantity import parse_quantity
+from allotment.observed.tenant_rows import MemberRowOutput, TenantRowOutput
+from allotment.reports.list_columns import format_cost, format_labels
 from allotment.reports.list_table import ListColumn
 
 
-def tenant_columns(currency: str) -> list[ListColumn[TenantRow]]:
+def tenant_columns(currency: str) -> list[ListColumn[TenantRowOutput]]:
     """Return the columns of a list of tenants."""
     return [
         ListColumn("tenant", lambda row: row.name),
@@ -17,7 +18,12 @@ def tenant_columns(currency: str) -> list[ListColumn[TenantRow]]:
         ListColumn("running", lambda row: str(row.running), lambda row: row.running),
         ListColumn("units", lambda row: str(row.units), lambda row: row.units),
         ListColumn("storages", lambda row: str(row.storages), lambda row: row.storages),
-        ListColumn("size", lambda row: format_memory(row.storage_size), lambda row: row.storage_size, wide=True),
+        ListColumn(
+            "size",
+            lambda row: row.storage_size if row.storages else "-",
+            lambda row: parse_quantity(row.storage_size),
+            wide=True,
+        ),
         ListColumn("members", lambda row: str(row.members), lambda row: row.members, wide=True),
         ListColumn("clusters", lambda row: ",".join(row.clusters) or "-", wide=True),
         ListColumn("labels", lambda row: format_labels(row.labels), wide=True),
@@ -27,7 +33,7 @@ def tenant_columns(currency: str) -> list[ListColumn[TenantRow]]:
     ]
 
 
-def member_columns() -> list[ListColumn[MemberRow]]:
+def member_columns() -> list[ListColumn[MemberRowOutput]]:
     """Return the columns of a list of members."""
     return [
         ListColumn("member", lambda row: row.name),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -28,10 +27,6 @@ from allotment.cli.list_options import (
 )
 from allotment.cli.pending_options import PendingOptions, merge_rows, pending_instances, pending_options, read_pending
 from allotment.cli.status_options import clone_options, open_clone
-
-if TYPE_CHECKING:
-    from allotment.observed.resource_rows import InstanceRow
-    from allotment.reports.outputs.instance_list import InstanceListOutput
 
 
 @click.command("list")
@@ -75,6 +70,7 @@ def command(
     from allotment.observed.row_filters import check_known_names, check_offer_names, filter_instances
     from allotment.reports.list_columns import instance_columns
     from allotment.reports.list_table import sort_rows
+    from allotment.reports.outputs.instance_list import InstanceListOutput
 
     conditions = build_filter(**filters)
     reader = open_listing(open_clone(repo, url))
@@ -86,10 +82,5 @@ def command(
     columns = instance_columns(current_time(), listing.currency, pending=pending.is_requested)
     rows = sort_rows(filter_instances(candidates, conditions, listing.offers), columns, sort_by)
     print_troubles(listing)
-    print_rows(rows, columns, style, lambda selected: _build_output(listing.currency, selected), lambda row: row.label)
-
-
-def _build_output(currency: str, rows: Sequence[InstanceRow]) -> InstanceListOutput:
-    from allotment.reports.outputs.instance_list import InstanceListOutput, instance_rows_output
-
-    return InstanceListOutput(currency=currency, instances=instance_rows_output(rows))
+    output = InstanceListOutput(currency=listing.currency, instances=tuple(rows))
+    print_rows(rows, columns, style, output, lambda row: row.label)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,10 +15,6 @@ from allotment.cli.list_options import (
     read_listing,
 )
 from allotment.cli.status_options import clone_options, open_clone
-
-if TYPE_CHECKING:
-    from allotment.observed.tenant_rows import MemberRow
-    from allotment.reports.outputs.member_list import MemberListOutput
 
 
 @click.command("list")
@@ -58,6 +52,7 @@ def command(
     from allotment.observed.row_filters import check_known_names
     from allotment.observed.tenant_rows import build_member_rows
     from allotment.reports.list_table import sort_rows
+    from allotment.reports.outputs.member_list import MemberListOutput
     from allotment.reports.tenant_columns import member_columns
 
     listing = read_listing(open_listing(open_clone(repo, url)))
@@ -65,10 +60,6 @@ def command(
     selected = [facts for name, facts in listing.tenants.items() if not tenants or name in tenants]
     columns = member_columns()
     rows = [row for row in build_member_rows(selected) if not roles or row.role in roles]
-    print_rows(sort_rows(rows, columns, sort_by), columns, style, _build_output, lambda row: row.label)
-
-
-def _build_output(rows: Sequence[MemberRow]) -> MemberListOutput:
-    from allotment.reports.outputs.member_list import MemberListOutput, member_rows_output
-
-    return MemberListOutput(members=member_rows_output(rows))
+    rows = sort_rows(rows, columns, sort_by)
+    output = MemberListOutput(members=tuple(rows))
+    print_rows(rows, columns, style, output, lambda row: row.label)

@@ -77,7 +77,6 @@ def show_instance(label: str, style: str, repo: Path | None, url: str | None) ->
       allot instance show solo-ada/webui
       allot instance show solo-ada/webui -o json
     """
-    from allotment.reports.outputs.instance_list import instance_rows_output
     from allotment.reports.outputs.instance_show import InstanceShowOutput
     from allotment.reports.outputs.status import tenant_outputs
     from allotment.reports.resource_facts import instance_facts
@@ -93,7 +92,7 @@ def show_instance(label: str, style: str, repo: Path | None, url: str | None) ->
         style,
         lambda: InstanceShowOutput(
             currency=details.currency,
-            instances=instance_rows_output(details.rows),
+            instances=tuple(details.rows),
             status=tenant_outputs(details.statuses, view.consoles),
         ),
     )
@@ -112,7 +111,6 @@ def show_storage(label: str, style: str, repo: Path | None, url: str | None) -> 
       allot storage show solo-ada/models -o json
     """
     from allotment.reports.outputs.status import tenant_outputs
-    from allotment.reports.outputs.storage_list import storage_rows_output
     from allotment.reports.outputs.storage_show import StorageShowOutput
     from allotment.reports.resource_facts import storage_facts
     from allotment.services.status_view.resource_details import read_storage
@@ -127,7 +125,7 @@ def show_storage(label: str, style: str, repo: Path | None, url: str | None) -> 
         style,
         lambda: StorageShowOutput(
             currency=details.currency,
-            storages=storage_rows_output(details.rows),
+            storages=tuple(details.rows),
             status=tenant_outputs(details.statuses, view.consoles),
         ),
     )

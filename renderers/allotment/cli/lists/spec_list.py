@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -23,10 +22,6 @@ from allotment.cli.list_options import (
     read_listing,
 )
 from allotment.cli.status_options import clone_options, open_clone
-
-if TYPE_CHECKING:
-    from allotment.observed.offer_rows import SpecRow
-    from allotment.reports.outputs.spec_list import SpecListOutput
 
 
 @click.command("list")
@@ -48,6 +43,7 @@ def command(*, sort_by: str | None, style: str, repo: Path | None, url: str | No
     from allotment.observed.row_filters import check_offer_names, filter_specs
     from allotment.reports.list_table import sort_rows
     from allotment.reports.offer_columns import spec_columns
+    from allotment.reports.outputs.spec_list import SpecListOutput
 
     conditions = build_filter(**filters)
     listing = read_listing(open_listing(open_clone(repo, url)))
@@ -55,10 +51,5 @@ def command(*, sort_by: str | None, style: str, repo: Path | None, url: str | No
     columns = spec_columns(listing.currency)
     rows = sort_rows(filter_specs(listing.specs, conditions), columns, sort_by)
     print_stale_notices(listing)
-    print_rows(rows, columns, style, lambda selected: _build_output(listing.currency, selected), lambda row: row.name)
-
-
-def _build_output(currency: str, rows: Sequence[SpecRow]) -> SpecListOutput:
-    from allotment.reports.outputs.spec_list import SpecListOutput, spec_rows_output
-
-    return SpecListOutput(currency=currency, specs=spec_rows_output(rows))
+    output = SpecListOutput(currency=listing.currency, specs=tuple(rows))
+    print_rows(rows, columns, style, output, lambda row: row.name)

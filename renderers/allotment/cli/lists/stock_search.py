@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -25,10 +24,6 @@ from allotment.cli.list_options import (
 )
 from allotment.cli.options import WholeNumber
 from allotment.cli.status_options import clone_options, open_clone
-
-if TYPE_CHECKING:
-    from allotment.observed.offer_rows import StockOffer
-    from allotment.reports.outputs.stock_search import StockSearchOutput
 
 
 @click.command("search")
@@ -60,6 +55,7 @@ def command(*, free: int, sort_by: str | None, style: str, repo: Path | None, ur
     from allotment.observed.row_filters import check_known_names, check_offer_names, filter_stocks
     from allotment.reports.list_table import sort_rows
     from allotment.reports.offer_columns import stock_columns
+    from allotment.reports.outputs.stock_search import StockSearchOutput
 
     conditions = build_filter(**filters)
     listing = read_listing(open_listing(open_clone(repo, url)))
@@ -68,10 +64,5 @@ def command(*, free: int, sort_by: str | None, style: str, repo: Path | None, ur
     columns = stock_columns(listing.currency)
     rows = sort_rows(filter_stocks(listing.stocks, conditions, free), columns, sort_by or "price")
     print_stale_notices(listing)
-    print_rows(rows, columns, style, lambda selected: _build_output(listing.currency, selected), lambda row: row.label)
-
-
-def _build_output(currency: str, rows: Sequence[StockOffer]) -> StockSearchOutput:
-    from allotment.reports.outputs.stock_search import StockSearchOutput, stock_offers_output
-
-    return StockSearchOutput(currency=currency, stocks=stock_offers_output(rows))
+    output = StockSearchOutput(currency=listing.currency, stocks=tuple(rows))
+    print_rows(rows, columns, style, output, lambda row: row.label)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -25,10 +24,6 @@ from allotment.cli.list_options import (
 )
 from allotment.cli.pending_options import PendingOptions, merge_rows, pending_options, pending_storages, read_pending
 from allotment.cli.status_options import clone_options, open_clone
-
-if TYPE_CHECKING:
-    from allotment.observed.resource_rows import StorageRow
-    from allotment.reports.outputs.storage_list import StorageListOutput
 
 
 @click.command("list")
@@ -65,6 +60,7 @@ def command(
     from allotment.observed.row_filters import check_known_names, filter_storages
     from allotment.reports.list_columns import storage_columns
     from allotment.reports.list_table import sort_rows
+    from allotment.reports.outputs.storage_list import StorageListOutput
 
     conditions = build_filter(**filters)
     reader = open_listing(open_clone(repo, url))
@@ -77,10 +73,5 @@ def command(
     columns = storage_columns(current_time(), listing.currency, pending=pending.is_requested)
     rows = sort_rows(filter_storages(candidates, conditions), columns, sort_by)
     print_troubles(listing)
-    print_rows(rows, columns, style, lambda selected: _build_output(listing.currency, selected), lambda row: row.label)
-
-
-def _build_output(currency: str, rows: Sequence[StorageRow]) -> StorageListOutput:
-    from allotment.reports.outputs.storage_list import StorageListOutput, storage_rows_output
-
-    return StorageListOutput(currency=currency, storages=storage_rows_output(rows))
+    output = StorageListOutput(currency=listing.currency, storages=tuple(rows))
+    print_rows(rows, columns, style, output, lambda row: row.label)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -21,10 +20,6 @@ from allotment.cli.list_options import (
     read_listing,
 )
 from allotment.cli.status_options import clone_options, open_clone
-
-if TYPE_CHECKING:
-    from allotment.observed.tenant_rows import TenantRow
-    from allotment.reports.outputs.tenant_list import TenantListOutput
 
 
 @click.command("list")
@@ -54,6 +49,7 @@ def command(
     from allotment.observed.row_filters import check_known_names, filter_tenants
     from allotment.observed.tenant_rows import build_tenant_rows
     from allotment.reports.list_table import sort_rows
+    from allotment.reports.outputs.tenant_list import TenantListOutput
     from allotment.reports.tenant_columns import tenant_columns
 
     conditions = build_filter(**filters)
@@ -63,10 +59,5 @@ def command(
     columns = tenant_columns(listing.currency)
     rows = filter_tenants(build_tenant_rows(listing.tenants, listing.offers), conditions, plans)
     rows = sort_rows(rows, columns, sort_by)
-    print_rows(rows, columns, style, lambda selected: _build_output(listing.currency, selected), lambda row: row.name)
-
-
-def _build_output(currency: str, rows: Sequence[TenantRow]) -> TenantListOutput:
-    from allotment.reports.outputs.tenant_list import TenantListOutput, tenant_rows_output
-
-    return TenantListOutput(currency=currency, tenants=tenant_rows_output(rows))
+    output = TenantListOutput(currency=listing.currency, tenants=tuple(rows))
+    print_rows(rows, columns, style, output, lambda row: row.name)

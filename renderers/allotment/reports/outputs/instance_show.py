@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allotment.reports.outputs.instance_list import InstanceRowOutput
+from allotment.observed.resource_rows import InstanceRowOutput
 from allotment.reports.outputs.output import Output
 from allotment.reports.outputs.status import TenantOutput
 

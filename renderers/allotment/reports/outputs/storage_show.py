@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from allotment.observed.resource_rows import StorageRowOutput
 from allotment.reports.outputs.output import Output
 from allotment.reports.outputs.status import TenantOutput
-from allotment.reports.outputs.storage_list import StorageRowOutput
 
 
 class StorageShowOutput(Output, frozen=True, kw_only=True, tag="StorageShowOutput"):

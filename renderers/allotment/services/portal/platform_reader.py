@@ -7,17 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.billing.declared_costs import TenantMonth
+from allotment.capacity.offers import read_offers
 from allotment.conditions import FAILED, WAITING
 from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.add_on import AddOn
-from allotment.declared.kinds.stock import Stock
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.declared.tenant_resources import INSTANCE
 from allotment.diagnosis import sort_by_severity
 from allotment.diagnosis.repository import BranchState, diagnose_branches
-from allotment.observed.offer_rows import build_stock_offers
+from allotment.observed.offer_rows import claim_declared_units
 from allotment.observed.publish_state import PublishState, format_headline
-from allotment.observed.resource_rows import Offers, read_offers
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.retention import RetainedTenant, RetentionRecord
 from allotment.observed.status import ClusterStatus, Instance
@@ -35,11 +34,11 @@ from allotment.portal.platform_area import (
     PlatformTenant,
     PublishSummary,
     RetainedEntry,
-    StockEntry,
 )
 from allotment.portal.provider_area import CapacityNow
 from allotment.portal.site_facts import ClusterEntry
 from allotment.portal.tenant_pages import tenant_folder
+from allotment.reports.stock_table import stock_rows
 from allotment.services.portal.resource_reader import assign_pages
 
 _COMMIT_LENGTH = 12  # digits of the hash of an add-on's manifests
@@ -77,7 +76,7 @@ class _InstanceStatus(NamedTuple):
 def read_platform_area(inputs: PlatformInputs, publish: PublishSummary) -> PlatformArea:
     """Return the facts of the platform pages."""
     instances, record = list(_list_instances(inputs)), inputs.record
-    offers = read_offers(inputs.catalog)
+    stocks = stock_rows(inputs.catalog, claim_declared_units(inputs.facts.values()), inputs.reports)
     return PlatformArea(
         publish=publish,
         findings=tuple(inputs.findings),
@@ -91,11 +90,11 @@ def read_platform_area(inputs: PlatformInputs, publish: PublishSummary) -> Platf
         clusters=tuple(
             PlatformCluster(cluster, tuple(_list_add_ons(inputs.catalog, cluster.name))) for cluster in inputs.clusters
         ),
-        stocks=tuple(_list_stocks(inputs, offers)),
+        stocks=tuple(sorted(stocks, key=lambda stock: (stock.cluster, stock.node_pool, stock.name))),
         nodes=tuple(_list_nodes(instances, inputs.capacities)),
         tenants=tuple(
             PlatformTenant(row, inputs.budgets.get(row.name, _NO_BUDGET))
-            for row in build_tenant_rows(inputs.facts, offers)
+            for row in build_tenant_rows(inputs.facts, read_offers(inputs.catalog))
         ),
         merges=tuple(inputs.merges),
     )
@@ -171,25 +170,6 @@ def _list_add_ons(catalog: Catalog, cluster: str) -> Iterator[AddOnVersion]:
         spec = declared.model.spec
         if not spec.clusters or cluster in spec.clusters:
             yield AddOnVersion(name, spec.version if spec.chart is not None else spec.version[:_COMMIT_LENGTH])
-
-
-def _list_stocks(inputs: PlatformInputs, offers: Offers) -> list[StockEntry]:
-    """Return the declared stocks, sorted by cluster, node pool and name."""
-    stocks = [
-        StockEntry(
-            cluster=offer.cluster,
-            node_pool=inputs.catalog.clusters[offer.cluster].of_kind(Stock)[offer.name].model.spec.node_pool,
-            name=offer.name,
-            gpu_spec=offer.gpu_spec,
-            tenant=offer.tenant,
-            total=offer.total,
-            held_units=offer.held_units,
-            free=offer.free,
-            ready=offer.ready,
-        )
-        for offer in build_stock_offers(inputs.catalog, inputs.facts.values(), offers, inputs.reports)
-    ]
-    return sorted(stocks, key=lambda stock: stock[:3])
 
 
 def _list_nodes(instances: Iterable[_InstanceStatus], capacities: Mapping[str, CapacityNow]) -> list[NodeEntry]:

@@ -7,15 +7,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
+import msgspec
+
 from allotment.billing.invoices import Invoice
 from allotment.billing.periods import parse_moment, split_days
+from allotment.capacity.offers import Offers
 from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE, ResourceKind
 from allotment.observed.availability import StateStep, measure_availability
-from allotment.observed.resource_rows import Offers, build_instance_rows, build_storage_rows
+from allotment.observed.resource_rows import build_instance_rows, build_storage_rows
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.status import Instance, Snapshot, parse_time
 from allotment.portal.change_history import StateHistory
@@ -118,7 +121,7 @@ class _ResourceReader:
         for row, (status, page) in zip(rows, chosen, strict=True):
             observed = status.observed if isinstance(status.observed, Instance) else Instance(row.name, "", "", "")
             yield InstanceDetail(
-                row=row._replace(message=self._hide(row.message)),
+                row=msgspec.structs.replace(row, message=self._hide(row.message)),
                 page=page,
                 meaning=_find_meaning(row.reason),
                 remedy=_find_remedy(status),
@@ -139,7 +142,7 @@ class _ResourceReader:
         rows = build_storage_rows([status for status, _ in chosen], {self._tenant: self._facts}, self._inputs.offers)
         for row, (status, page) in zip(rows, chosen, strict=True):
             yield StorageDetail(
-                row=row._replace(message=self._hide(row.message)),
+                row=msgspec.structs.replace(row, message=self._hide(row.message)),
                 page=page,
                 meaning=_find_meaning(row.reason),
                 remedy=_find_remedy(status),

@@ -11,9 +11,9 @@ from allotment.adapters.git.repository import Repository
 from allotment.adapters.page_folder import PageFolder
 from allotment.billing.periods import month_period, previous_month
 from allotment.branches.declarations_clone import DeclarationsClone
+from allotment.capacity.offers import read_offers
 from allotment.declared.reading import suggest_name
 from allotment.declared.tenant_facts import TenantFacts
-from allotment.observed.resource_rows import read_offers
 from allotment.observed.resource_status import ResourceStatus
 from allotment.portal.access import PLATFORM, PROVIDER, TENANTS, AccessList, build_access_list
 from allotment.portal.change_history import group_merges

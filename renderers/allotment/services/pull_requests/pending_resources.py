@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from allotment.adapters.forge.forge import Forge, PullRequest
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
@@ -23,13 +23,13 @@ from allotment.declared.tenant_facts import (
     summarize_instance,
     summarize_storage,
 )
-from allotment.observed.resource_rows import PullRequestRef
+from allotment.observed.resource_rows import PullRequestOutput
 from allotment.problems import OperationRefused, pluralize
 from allotment.services.pull_requests.plan_sandbox import PlanBudget
 
 MAX_FILES = 200  # files of instances and storages that are read of one pull request
 _KINDS = (GPUInstance.__name__, GPUStorage.__name__)
-_CHANGES = {"added": "add", "changed": "change", "removed": "remove"}
+_CHANGES: dict[str, Literal["add", "change", "remove"]] = {"added": "add", "changed": "change", "removed": "remove"}
 
 
 class PendingLimits(NamedTuple):
@@ -52,7 +52,7 @@ class PendingChange(NamedTuple):
     `facts` is None if the pull request removes the resource, or if its file is invalid there.
     """
 
-    pull_request: PullRequestRef
+    pull_request: PullRequestOutput
     kind: str
     tenant: str
     name: str
@@ -155,7 +155,7 @@ class PendingReader:
     def _describe_change(
         self, request: PullRequest, source: TreeSource, file: ChangedFile, path: DeclarationPath
     ) -> PendingChange:
-        reference = PullRequestRef(request.number, request.url, _CHANGES[file.action])
+        reference = PullRequestOutput(request.number, request.url, _CHANGES[file.action])
         facts = None if file.action == "removed" else self._read_facts(source, file.path, path)
         return PendingChange(reference, path.kind.name, path.scope.name, path.name, file.path, facts)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import datetime
 from typing import Generic, NamedTuple, TypeVar
 
+from allotment.capacity.offers import read_offers
 from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.platform import Platform
 from allotment.observed.resource_rows import (
-    InstanceRow,
-    StorageRow,
+    InstanceRowOutput,
+    StorageRowOutput,
     build_instance_rows,
     build_storage_rows,
-    read_offers,
 )
 from allotment.observed.resource_status import ResourceStatus
 from allotment.problems import AllotmentError, OperationRefused, escape_unprintable
@@ -21,7 +21,7 @@ from allotment.services.status_view.publish_check import PublishCheck, explain_u
 from allotment.services.status_view.status_view import StatusView
 from allotment.services.status_view.tenant_facts_reader import read_tenant_facts
 
-R = TypeVar("R", InstanceRow, StorageRow)
+R = TypeVar("R", InstanceRowOutput, StorageRowOutput)
 
 
 class ResourceDetails(NamedTuple, Generic[R]):
@@ -32,7 +32,9 @@ class ResourceDetails(NamedTuple, Generic[R]):
     statuses: list[ResourceStatus]
 
 
-def read_instance(view: StatusView, name: str, day: datetime.date, check: PublishCheck) -> ResourceDetails[InstanceRow]:
+def read_instance(
+    view: StatusView, name: str, day: datetime.date, check: PublishCheck
+) -> ResourceDetails[InstanceRowOutput]:
     """Return an instance of the view's tenant. Raises OperationRefused if the tenant has no such instance."""
     statuses = _find_statuses(view, name, "instance", check)
     catalog = check_catalog(view.declared_commit.source, day).catalog
@@ -42,7 +44,9 @@ def read_instance(view: StatusView, name: str, day: datetime.date, check: Publis
     )
 
 
-def read_storage(view: StatusView, name: str, day: datetime.date, check: PublishCheck) -> ResourceDetails[StorageRow]:
+def read_storage(
+    view: StatusView, name: str, day: datetime.date, check: PublishCheck
+) -> ResourceDetails[StorageRowOutput]:
     """Return a storage of the view's tenant. Raises OperationRefused if the tenant has no such storage."""
     statuses = _find_statuses(view, name, "storage", check)
     catalog = check_catalog(view.declared_commit.source, day).catalog

@@ -13,15 +13,14 @@ from allotment.adapters.declaration_source import Source
 from allotment.adapters.file_cache import FileCache, program_key
 from allotment.branches.declarations_clone import DeclarationsClone
 from allotment.branches.platform_settings import read_platform
+from allotment.capacity.offers import Offers, read_offers
 from allotment.declared.tenant_facts import TenantFacts
-from allotment.observed.offer_rows import SpecRow, StockOffer, build_spec_rows, build_stock_offers
+from allotment.observed.offer_rows import SpecRowOutput, StockOfferOutput, build_spec_rows, build_stock_offers
 from allotment.observed.resource_rows import (
-    InstanceRow,
-    Offers,
-    StorageRow,
+    InstanceRowOutput,
+    StorageRowOutput,
     build_instance_rows,
     build_storage_rows,
-    read_offers,
 )
 from allotment.observed.status import ClusterStatus
 from allotment.problems import AllotmentError
@@ -42,10 +41,10 @@ class ResourceListing(NamedTuple):
     clusters: tuple[str, ...]
     offers: Offers
     tenants: dict[str, TenantFacts]
-    instances: tuple[InstanceRow, ...]
-    storages: tuple[StorageRow, ...]
-    stocks: tuple[StockOffer, ...]
-    specs: tuple[SpecRow, ...]
+    instances: tuple[InstanceRowOutput, ...]
+    storages: tuple[StorageRowOutput, ...]
+    stocks: tuple[StockOfferOutput, ...]
+    specs: tuple[SpecRowOutput, ...]
     reports: tuple[ClusterStatus, ...]
     troubles: dict[str, str]
 
