@@ -23,7 +23,8 @@ from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
     from allotment.edits.instance_edits import InstanceState
-    from allotment.services.access.addresses import InstanceAddresses, PortAddress, SshAddress
+    from allotment.reports.outputs.instance import PortAddressOutput, SshAddressOutput
+    from allotment.services.access.addresses import InstanceAddresses
 
 
 @click.group(cls=SubcommandGroup)
@@ -161,7 +162,7 @@ def open_instance(
             open_browser(url).join(5)
 
 
-def _require_ssh(what: str, addresses: InstanceAddresses) -> SshAddress:
+def _require_ssh(what: str, addresses: InstanceAddresses) -> SshAddressOutput:
     if addresses.ssh is not None:
         return addresses.ssh
     if addresses.cluster_has_ssh:
@@ -171,7 +172,7 @@ def _require_ssh(what: str, addresses: InstanceAddresses) -> SshAddress:
     raise OperationRefused(f"the cluster of {what} has no SSH gateway: open a shell by `allot exec {what}`")
 
 
-def _choose_url(what: str, addresses: InstanceAddresses, port: str | None) -> PortAddress:
+def _choose_url(what: str, addresses: InstanceAddresses, port: str | None) -> PortAddressOutput:
     for address in addresses.urls:
         if port in (None, address.port):
             return address
@@ -183,13 +184,7 @@ def _choose_url(what: str, addresses: InstanceAddresses, port: str | None) -> Po
 
 def _print_json(tenant: str, name: str, addresses: InstanceAddresses) -> None:
     from allotment.reports.outputs import as_json
-    from allotment.reports.outputs.instance import InstanceOutput, PortAddressOutput, SshAddressOutput
-    from allotment.reports.outputs.output import output_of
+    from allotment.reports.outputs.instance import InstanceOutput
 
-    output = InstanceOutput(
-        tenant=tenant,
-        instance=name,
-        urls=tuple(output_of(PortAddressOutput, address) for address in addresses.urls),
-        ssh=output_of(SshAddressOutput, addresses.ssh) if addresses.ssh is not None else None,
-    )
+    output = InstanceOutput(tenant=tenant, instance=name, urls=addresses.urls, ssh=addresses.ssh)
     click.echo(as_json(output), nl=False)

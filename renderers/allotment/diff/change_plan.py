@@ -41,21 +41,20 @@ class Destruction:
     volume: tuple[str, str, str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class UnitChange:
-    """The units of a GPUSpec in a cluster, before and after a change: units in stock, and units that instances hold."""
+class UnitsOutput(Part, frozen=True):
+    """Units of a GPUSpec in a cluster: declared in stocks, and held by instances, before and after the change.
+
+    `free` is the number of units that are free after the change; it is negative if more units are held than the stocks
+    have.
+    """
 
     cluster: str
     gpu_spec: str
     stock_before: int
     stock: int
     held_before: int
-    held_units: int
-
-    @property
-    def free(self) -> int:
-        """Return the number of units that are free after the change; negative if the GPUSpec is oversold."""
-        return self.stock - self.held_units
+    held_units: int = msgspec.field(name="held")
+    free: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +140,7 @@ class ChangePlan:
     declared_changes: tuple[DeclaredChange, ...] = ()
     declared_count: int = 0
     url_count: int = 0
-    unit_changes: tuple[UnitChange, ...] = ()
+    unit_changes: tuple[UnitsOutput, ...] = ()
     cold_starts: tuple[ColdStart, ...] = ()
     quota_changes: tuple[QuotaChange, ...] = ()
     cost_changes: tuple[CostChange, ...] = ()

@@ -21,7 +21,7 @@ from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.tenant_resources import INSTANCE, RESOURCE_KINDS, SNAPSHOT, STORAGE
 from allotment.declared.values import format_size
 from allotment.diff.causes import find_causes
-from allotment.diff.change_plan import Action, Destruction, Effect, QuotaChange, ResourceChange, UnitChange
+from allotment.diff.change_plan import Action, Destruction, Effect, QuotaChange, ResourceChange, UnitsOutput
 from allotment.diff.cluster_moves import Reachable, find_moved_clusters, reachable_resources
 from allotment.diff.cost_diff import CostChange, compare_cost
 from allotment.diff.field_diff import DiffCache
@@ -293,8 +293,8 @@ def node_pool_losses(before: Catalog, after: Catalog) -> Iterator[Destruction]:
 
 def compare_units(
     before: tuple[Catalog, Iterable[UnitClaim]], after: tuple[Catalog, Iterable[UnitClaim]]
-) -> Iterator[UnitChange]:
-    """Yield a UnitChange for each GPUSpec in a cluster if its units in stock or its held units change."""
+) -> Iterator[UnitsOutput]:
+    """Yield the units of each GPUSpec in a cluster whose units in stock or held units change."""
     was, is_now = (
         {(unit_usage.cluster, unit_usage.gpu_spec): unit_usage for unit_usage in compute_unit_usage(*side)}
         for side in (before, after)
@@ -305,7 +305,7 @@ def compare_units(
             _stock_and_held_units(is_now.get(key)),
         )
         if (stock_before, held_before) != (stock, held_units):
-            yield UnitChange(*key, stock_before, stock, held_before, held_units)
+            yield UnitsOutput(*key, stock_before, stock, held_before, held_units, stock - held_units)
 
 
 def _stock_and_held_units(unit_usage: UnitUsage | None) -> tuple[int, int]:

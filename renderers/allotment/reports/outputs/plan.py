@@ -9,7 +9,7 @@ from fractions import Fraction
 import msgspec
 
 from allotment import API_VERSION
-from allotment.diff.change_plan import ChangePlan, QuotaChange, ResourceChange, WorkTree
+from allotment.diff.change_plan import ChangePlan, QuotaChange, ResourceChange, UnitsOutput, WorkTree
 from allotment.diff.cold_starts import ColdStart
 from allotment.diff.cost_diff import CostDay, CostPart
 from allotment.diff.declared_change import DeclaredChange
@@ -29,22 +29,6 @@ class LossOutput(Part, frozen=True):
 
     subject: str = msgspec.field(name="what")
     message: str = msgspec.field(name="words")
-
-
-class UnitsOutput(Part, frozen=True):
-    """Units of a GPUSpec in a cluster: declared in stocks, and held by instances, before and after the change.
-
-    `free` is the number of units that are free after the change; it is negative if more units are held than the stocks
-    have.
-    """
-
-    cluster: str
-    gpu_spec: str
-    stock_before: int
-    stock: int
-    held_before: int
-    held_units: int = msgspec.field(name="held")
-    free: int
 
 
 class QuotaOutput(Part, frozen=True):

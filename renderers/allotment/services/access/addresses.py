@@ -17,38 +17,17 @@ from allotment.manifests import names
 from allotment.manifests.tenant.gpu_instance import effective_container, sorted_ports
 from allotment.preparation.start_gates import app_version
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
+from allotment.reports.outputs.instance import PortAddressOutput, SshAddressOutput
 from allotment.services.access.pod_choice import read_tenant
 from allotment.services.check.workers import read_scope
-
-
-class PortAddress(NamedTuple):
-    """The URL of a port, and its exposure: Members or Public."""
-
-    port: str
-    url: str
-    exposure: str
-
-
-class SshAddress(NamedTuple):
-    """The SSH login of an instance. `host_key` is the public key of the host; empty if it is not declared.
-
-    `fingerprint` is the fingerprint of this key, as `ssh` shows it at the first login.
-    """
-
-    command: str
-    user: str
-    host: str
-    port: int
-    host_key: str
-    fingerprint: str
 
 
 class InstanceAddresses(NamedTuple):
     """The addresses of an instance. `path` is the path of its declaration. `ssh` is None if the instance has no SSH."""
 
     path: str
-    urls: tuple[PortAddress, ...]
-    ssh: SshAddress | None
+    urls: tuple[PortAddressOutput, ...]
+    ssh: SshAddressOutput | None
     cluster_has_ssh: bool
 
 
@@ -75,7 +54,7 @@ def find_addresses(source: Source, tenant: str, name: str) -> InstanceAddresses:
     spec = place.model.spec
     ports = sorted(sorted_ports(effective_container(catalog, instance)), key=lambda port: port.name != "http")
     urls = tuple(
-        PortAddress(
+        PortAddressOutput(
             port.name,
             f"https://{names.instance_host(name, port.name, tenant, spec.domain)}{port.base_path}",
             port.exposure,
@@ -85,13 +64,13 @@ def find_addresses(source: Source, tenant: str, name: str) -> InstanceAddresses:
     )
     ssh = None
     if spec.ssh is not None and "SSH" in instance.spec.access:
-        ssh = SshAddress(
+        ssh = SshAddressOutput(
             names.ssh_command(name, tenant, spec.ssh.host, spec.ssh.port),
             names.ssh_user(name, tenant),
             spec.ssh.host,
             spec.ssh.port,
-            spec.ssh.host_key or "",
-            _compute_fingerprint(spec.ssh.host_key) if spec.ssh.host_key else "",
+            spec.ssh.host_key,
+            _compute_fingerprint(spec.ssh.host_key) if spec.ssh.host_key else None,
         )
     return InstanceAddresses(path, urls, ssh, spec.ssh is not None)
 
