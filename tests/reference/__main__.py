@@ -1,11 +1,11 @@
-"""`python -m tests.reference [--check]`: writes docs/reference, or says which of its pages are stale."""
+"""`python -m tests.reference [--check]`: writes docs/reference and the picture in CONTRIBUTING.md, or says what is stale."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from tests.reference import commands, kinds, output, rules
+from tests.reference import commands, kinds, layout, output, rules
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs/reference"
 
@@ -41,12 +41,18 @@ def write(folder: Path) -> None:
 
 def main(arguments: list[str]) -> int:
     """Write, or with --check say what is stale and return 1."""
-    stale_pages = stale(REFERENCE)
-    if arguments != ["--check"]:
+    checks = arguments == ["--check"]
+    stale_paths = [f"docs/reference/{path}" for path in stale(REFERENCE)]
+    text = layout.CONTRIBUTING.read_text(encoding="utf-8")
+    new_text = layout.with_picture(text)
+    if text != new_text:
+        stale_paths.append("CONTRIBUTING.md")
+    if not checks:
         write(REFERENCE)
-    for path in stale_pages:
-        print(f"docs/reference/{path}: {'stale: run `make golden`' if arguments == ['--check'] else 'written'}")
-    return 1 if stale_pages and arguments == ["--check"] else 0
+        layout.CONTRIBUTING.write_text(new_text, encoding="utf-8")
+    for path in stale_paths:
+        print(f"{path}: {'stale: run `make golden`' if checks else 'written'}")
+    return 1 if stale_paths and checks else 0
 
 
 if __name__ == "__main__":
