@@ -69,5 +69,5 @@ def test_approvers_of_path_returns_the_code_owners_of_the_path(path: str) -> Non
 
 def test_the_platform_team_also_owns_a_retired_tenant() -> None:
     patterns = list_owned_patterns(SPEC, ["acme", "newco"], {"acme": ACME}.get, lambda tenant: tenant == "acme")
-    owners = {each.pattern: each.owners for each in patterns if each.pattern.startswith("tenants/")}
+    owners = {each.path: each.owners for each in patterns if each.path.startswith("tenants/")}
     assert owners["tenants/acme/members.yaml"] == ("@Ada-K", "@acme/platform")

@@ -240,7 +240,7 @@ def _print_verification(verification: Verification, style: str) -> None:
     closing, difference = verification.closing, verification.difference
     if style == "json":
         from allotment.reports.outputs import as_json
-        from allotment.reports.outputs.month_verify import DifferenceOutput, MonthVerifyOutput
+        from allotment.reports.outputs.month_verify import MonthVerifyOutput
 
         output = MonthVerifyOutput(
             month=closing.month,
@@ -251,7 +251,7 @@ def _print_verification(verification: Verification, style: str) -> None:
             currency=closing.currency,
             file_count=verification.file_count,
             problems=verification.problems,
-            difference=None if difference is None else DifferenceOutput(*difference),
+            difference=difference,
         )
         click.echo(as_json(output), nl=False)
         return

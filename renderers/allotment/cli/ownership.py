@@ -45,7 +45,7 @@ def write_codeowners(forge: str | None, style: str, repo: Path | None) -> None:
     from allotment.adapters.folder_source import FolderSource
     from allotment.branches.platform_settings import read_platform
     from allotment.reports import codeowners, outputs
-    from allotment.reports.outputs.ownership import OwnedOutput, OwnershipOutput
+    from allotment.reports.outputs.ownership import OwnershipOutput
     from allotment.services.pull_requests.authorization import is_retired, read_members, read_ownership
 
     source = FolderSource(find_repository(repo))
@@ -57,8 +57,7 @@ def write_codeowners(forge: str | None, style: str, repo: Path | None) -> None:
         declared.model.spec, tenants, partial(read_members, source), partial(is_retired, source)
     )
     if style == "json":
-        owned = (OwnedOutput(owned_pattern.pattern, owned_pattern.owners) for owned_pattern in owned_patterns)
-        click.echo(outputs.as_json(OwnershipOutput(paths=tuple(owned))), nl=False)
+        click.echo(outputs.as_json(OwnershipOutput(paths=tuple(owned_patterns))), nl=False)
         return
     platform = read_platform(source)
     target_forge = forge or (platform.spec.git.forge if platform else "GitHub")

@@ -81,10 +81,9 @@ def read_pending(options: PendingOptions, refs: CloneRefs, listing: ResourceList
 
 def merge_rows(rows: Sequence[R], pending: Iterable[R]) -> list[R]:
     """Return rows with the rows of pull requests after the row of the same name."""
-    additional = list(pending)
-    return (
-        sorted([*rows, *additional], key=lambda row: (row.tenant, row.name, row.cluster)) if additional else list(rows)
-    )
+    if not (additional := list(pending)):
+        return list(rows)
+    return sorted([*rows, *additional], key=lambda row: (row.tenant, row.name, row.cluster))
 
 
 def pending_instances(changes: list[PendingChange], listing: ResourceListing) -> Iterator[InstanceRowOutput]:

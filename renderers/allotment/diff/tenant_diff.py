@@ -294,7 +294,7 @@ def node_pool_losses(before: Catalog, after: Catalog) -> Iterator[Destruction]:
 def compare_units(
     before: tuple[Catalog, Iterable[UnitClaim]], after: tuple[Catalog, Iterable[UnitClaim]]
 ) -> Iterator[UnitsOutput]:
-    """Yield the units of each GPUSpec in a cluster whose units in stock or held units change."""
+    """Yield the units of each GPUSpec in a cluster if its units in stock or its held units change."""
     was, is_now = (
         {(unit_usage.cluster, unit_usage.gpu_spec): unit_usage for unit_usage in compute_unit_usage(*side)}
         for side in (before, after)

@@ -88,7 +88,9 @@ def filter_storages(rows: Sequence[StorageRowOutput], conditions: RowFilter) -> 
     ]
 
 
-def filter_stocks(rows: Sequence[StockOfferOutput], conditions: RowFilter, free: int) -> list[StockOfferOutput]:
+def filter_stocks(
+    rows: Sequence[StockOfferOutput], conditions: RowFilter, offers: Offers, free: int
+) -> list[StockOfferOutput]:
     """Return the stocks with at least `free` free units that satisfy the conditions.
 
     Stocks that are reserved for other tenants than those of the conditions are left out.
@@ -99,10 +101,7 @@ def filter_stocks(rows: Sequence[StockOfferOutput], conditions: RowFilter, free:
         if row.free >= free
         and (not row.tenant or row.tenant in conditions.tenants)
         and (not conditions.clusters or row.cluster in conditions.clusters)
-        and (not conditions.specs or row.gpu_spec in conditions.specs)
-        and (not conditions.models or row.gpu_model in conditions.models)
-        and parse_quantity(row.gpu_memory) >= conditions.min_memory
-        and _is_affordable(row.price_per_hour, conditions.max_price)
+        and matches_offer(row.gpu_spec, conditions, offers)
     ]
 
 
@@ -117,16 +116,13 @@ def matches_offer(gpu_spec: str, conditions: RowFilter, offers: Offers) -> bool:
     )
 
 
-def filter_specs(rows: Sequence[SpecRowOutput], conditions: RowFilter) -> list[SpecRowOutput]:
+def filter_specs(rows: Sequence[SpecRowOutput], conditions: RowFilter, offers: Offers) -> list[SpecRowOutput]:
     """Return the GPUSpecs that satisfy the conditions."""
     return [
         row
         for row in rows
         if (not conditions.clusters or row.cluster in conditions.clusters)
-        and (not conditions.specs or row.name in conditions.specs)
-        and (not conditions.models or row.gpu_model in conditions.models)
-        and parse_quantity(row.gpu_memory) >= conditions.min_memory
-        and _is_affordable(row.price_per_hour, conditions.max_price)
+        and matches_offer(row.name, conditions, offers)
     ]
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple
 
 from allotment.declared.approvers import OWNERSHIP, PLATFORM_TEAM, accounts_of, is_wider, matches
 from allotment.declared.forges import FORGES
 from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import Approver, OwnershipSpec
 from allotment.declared.people import Account, parse_account
+from allotment.reports.outputs.ownership import OwnedOutput
 
 _HEADER = (
     "# Written by `allot ownership codeowners` from platform/ownership.yaml and the tenants' members: change those.\n"
@@ -23,26 +23,19 @@ ALL_PATHS = "**"
 _REGEX_SPECIAL = re.compile(r"[.*]")
 
 
-class OwnedPattern(NamedTuple):
-    """A pattern of paths from an Ownership. `owners` are the names of the pattern's owners at the forge, with `@`."""
-
-    pattern: str
-    owners: tuple[str, ...]
-
-
 def list_owned_patterns(
     spec: OwnershipSpec,
     tenants: Collection[str],
     members: Callable[[str], Members | None],
     is_retired: Callable[[str], bool] = lambda _: False,
-) -> list[OwnedPattern]:
+) -> list[OwnedOutput]:
     """Return the patterns with their owners. If several patterns match a path, the last pattern applies.
 
     The first pattern, `**`, matches all paths. `tenants` are the existing tenants, and `members` returns a tenant's
     Members. The platform team also owns the files of a tenant for which `is_retired` is true.
     """
     platform = _owner_names(spec, [Approver(team=PLATFORM_TEAM)], None)
-    lines: dict[str, OwnedPattern] = {}
+    lines: dict[str, OwnedOutput] = {}
     for rule in sorted(spec.paths, key=lambda rule: _specificity(rule.path)):
         for pattern, tenant in _expand_tenants(rule.path, tenants):
             by_role = any(approver.tenant_role for approver in rule.approvers)
@@ -52,14 +45,14 @@ def list_owned_patterns(
             if retired:
                 owners = tuple(dict.fromkeys((*owners, *platform)))
             owned = pattern if by_role or retired else rule.path
-            lines[owned] = OwnedPattern(owned, owners)
+            lines[owned] = OwnedOutput(owned, owners)
     if any(matches(rule.path, OWNERSHIP) for rule in spec.paths):
-        lines[OWNERSHIP] = OwnedPattern(OWNERSHIP, platform)
-    ordered = sorted(lines.values(), key=lambda line: (_specificity(line.pattern), line.pattern))
-    return [OwnedPattern(ALL_PATHS, platform), *ordered]
+        lines[OWNERSHIP] = OwnedOutput(OWNERSHIP, platform)
+    ordered = sorted(lines.values(), key=lambda line: (_specificity(line.path), line.path))
+    return [OwnedOutput(ALL_PATHS, platform), *ordered]
 
 
-def render_codeowners(owners: Sequence[OwnedPattern], forge: str) -> str:
+def render_codeowners(owners: Sequence[OwnedOutput], forge: str) -> str:
     """Return the CODEOWNERS file for a forge."""
     write = _regex_lines if FORGES[forge].has_owner_regexes else _glob_lines
     return _HEADER + "".join(f"{line}\n" for line in write(owners[0].owners, owners[1:]))
@@ -106,24 +99,24 @@ def _specificity(pattern: str) -> tuple[int, int]:
     return -stars, len(pattern.replace("*", ""))
 
 
-def _glob_lines(platform: tuple[str, ...], lines: Sequence[OwnedPattern]) -> Iterator[str]:
+def _glob_lines(platform: tuple[str, ...], lines: Sequence[OwnedOutput]) -> Iterator[str]:
     """Yield the lines for GitHub and GitLab, where the last matching line applies."""
     yield f"* {' '.join(platform)}"
     for line in lines:
-        yield f"/{line.pattern} {' '.join(line.owners)}"
+        yield f"/{line.path} {' '.join(line.owners)}"
 
 
-def _regex_lines(platform: tuple[str, ...], lines: Sequence[OwnedPattern]) -> Iterator[str]:
+def _regex_lines(platform: tuple[str, ...], lines: Sequence[OwnedOutput]) -> Iterator[str]:
     """Yield the lines for Gitea, where every matching line applies, so each line excludes the more specific patterns."""
-    patterns = [line.pattern for line in lines]
+    patterns = [line.path for line in lines]
     yield f"{_exclusion_regex(patterns)}.* {' '.join(platform)}"
     for line in lines:
         narrower = [
             narrow_pattern
             for narrow_pattern in patterns
-            if narrow_pattern != line.pattern and is_wider(line.pattern, narrow_pattern)
+            if narrow_pattern != line.path and is_wider(line.path, narrow_pattern)
         ]
-        yield f"{_exclusion_regex(narrower)}{_pattern_regex(line.pattern)} {' '.join(line.owners)}"
+        yield f"{_exclusion_regex(narrower)}{_pattern_regex(line.path)} {' '.join(line.owners)}"
 
 
 def _exclusion_regex(patterns: list[str]) -> str:

@@ -49,7 +49,7 @@ def command(*, sort_by: str | None, style: str, repo: Path | None, url: str | No
     listing = read_listing(open_listing(open_clone(repo, url)))
     check_offer_names(conditions, listing.offers, listing.clusters)
     columns = spec_columns(listing.currency)
-    rows = sort_rows(filter_specs(listing.specs, conditions), columns, sort_by)
+    rows = sort_rows(filter_specs(listing.specs, conditions, listing.offers), columns, sort_by)
     print_stale_notices(listing)
     output = SpecListOutput(currency=listing.currency, specs=tuple(rows))
     print_rows(rows, columns, style, output, lambda row: row.name)

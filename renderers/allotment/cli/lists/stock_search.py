@@ -62,7 +62,7 @@ def command(*, free: int, sort_by: str | None, style: str, repo: Path | None, ur
     check_offer_names(conditions, listing.offers, listing.clusters)
     check_known_names("tenant", conditions.tenants, listing.tenants)
     columns = stock_columns(listing.currency)
-    rows = sort_rows(filter_stocks(listing.stocks, conditions, free), columns, sort_by or "price")
+    rows = sort_rows(filter_stocks(listing.stocks, conditions, listing.offers, free), columns, sort_by or "price")
     print_stale_notices(listing)
     output = StockSearchOutput(currency=listing.currency, stocks=tuple(rows))
     print_rows(rows, columns, style, output, lambda row: row.label)

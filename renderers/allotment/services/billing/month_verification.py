@@ -8,21 +8,13 @@ from typing import NamedTuple
 
 from allotment.billing.ledger import Closing, close_month, dump_month
 from allotment.problems import OperationRefused
+from allotment.reports.outputs.month_verify import DifferenceOutput
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.closed_bill import recompute_month
 from allotment.services.billing.ledger_branch import LedgerBranch
 from allotment.services.billing.ledger_check import RESTORE_ADVICE, find_faults, is_signed
 
 _END = "(end of the file)"
-
-
-class Difference(NamedTuple):
-    """The first different line of a file: in the ledger, and as it is computed now."""
-
-    path: str
-    line: int
-    ledger: str
-    computed: str
 
 
 class Verification(NamedTuple):
@@ -37,7 +29,7 @@ class Verification(NamedTuple):
     file_count: int
     is_signed: bool
     problems: tuple[str, ...]
-    difference: Difference | None
+    difference: DifferenceOutput | None
 
     @property
     def is_verified(self) -> bool:
@@ -74,7 +66,7 @@ def verify_month(source: BillingSource, ledger: LedgerBranch, month: str) -> Ver
     )
 
 
-def find_difference(files: Mapping[str, bytes], computed: Mapping[str, bytes]) -> Difference | None:
+def find_difference(files: Mapping[str, bytes], computed: Mapping[str, bytes]) -> DifferenceOutput | None:
     """Return the first different line of the files of a month; None if all bytes are equal."""
     for path in sorted(files.keys() | computed.keys()):
         closed, present = files.get(path, b""), computed.get(path, b"")
@@ -83,8 +75,8 @@ def find_difference(files: Mapping[str, bytes], computed: Mapping[str, bytes]) -
         pairs = zip_longest(closed.splitlines(keepends=True), present.splitlines(keepends=True))
         for number, (ledger_line, computed_line) in enumerate(pairs, 1):
             if ledger_line != computed_line:
-                return Difference(path, number, _decode(ledger_line), _decode(computed_line))
-        return Difference(path, 1, _END, _END)  # one of the two files is missing, and the other is empty
+                return DifferenceOutput(path, number, _decode(ledger_line), _decode(computed_line))
+        return DifferenceOutput(path, 1, _END, _END)  # one of the two files is missing, and the other is empty
     return None
 
 
