@@ -93,7 +93,7 @@ docs-serve: .venv/ready
 # What commands show on a terminal, as pictures of the documentation; a test says when they are stale.
 screens: .venv/ready
 	$(BIN)/python -m tests.screens
-	$(BIN)/python -m tests.portal.screens
+	$(BIN)/python -m tests.portal.pages.screens
 
 # Without the program that judges network policies, the table of reachability stays, and the last lines say so.
 REACHABILITY := tests/e2e/test_reachability.py::test_the_table_is_the_golden_one

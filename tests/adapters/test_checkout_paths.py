@@ -9,6 +9,7 @@ from tests.conftest import Allot
 from tests.support.new_repository import WHEEL
 from tests.support.published import Place, git
 
+from allotment.access.copy.upload import plan_upload
 from allotment.adapters.argocd.login import find_config_file
 from allotment.adapters.checkout_paths import (
     check_place,
@@ -19,7 +20,6 @@ from allotment.adapters.checkout_paths import (
 )
 from allotment.adapters.oidc.token_store import TokenStore
 from allotment.problems import OperationRefused
-from allotment.services.copy.upload import plan_upload
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from allotment.adapters.page_folder import PageFolder
 from allotment.branches.declarations_clone import DeclarationsClone
-from allotment.services.portal.site_builder import SiteBuilder
+from allotment.portal.site.site_builder import SiteBuilder
 from tests.bench.billing import write_record
 from tests.bench.generate import generate
 from tests.bench.measure import Run, Say, median, pairs, run, timed

@@ -26,11 +26,11 @@ from tests.conftest import Allot, Result, edit
 from tests.controlplane import issuer, secure
 from tests.support.published import Place, git
 
+from allotment.access.pods import tokens
 from allotment.adapters.folder_source import FolderSource
 from allotment.adapters.oidc.token_store import LoginKey, StoredTokens, TokenStore
 from allotment.branches.declarations_clone import DeclarationsClone
 from allotment.branches.platform_settings import read_cluster
-from allotment.services.access import tokens
 
 CLUSTER = "clusters/eu-1/cluster.yaml"
 DECLARED = """\

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.conftest import Allot, Result, checked, edit
 from tests.docs.october import record_october
-from tests.portal.sample_site import BUILD_TENANT_PAGES, fail_on
+from tests.portal.pages.sample_site import BUILD_TENANT_PAGES, fail_on
 from tests.support.published import Place
 
 from allotment.observed.status import Instance, Storage, TenantStatus, Transition
@@ -226,7 +226,7 @@ def test_history_shows_merges_and_changes_of_state(run: Run, out: Path, place: P
 def test_the_time_before_the_history_that_was_read_does_not_count(
     run: Run, out: Path, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("allotment.services.portal.tenant_reader._MAX_VERSIONS", 2)
+    monkeypatch.setattr("allotment.portal.site.tenant_reader._MAX_VERSIONS", 2)
     commit = ""
     for number in range(4):
         states = ("Failed", "Running") if number % 2 else ("Running", "Failed")
@@ -244,7 +244,7 @@ def test_the_time_before_the_history_that_was_read_does_not_count(
 def test_a_cut_history_of_a_cluster_leaves_that_of_others(
     run: Run, out: Path, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("allotment.services.portal.tenant_reader._MAX_VERSIONS", 1)
+    monkeypatch.setattr("allotment.portal.site.tenant_reader._MAX_VERSIONS", 1)
     chat = Instance("chat", "b", "Running", "", since="2026-11-06T00:00:00Z")
     steps = (
         Transition("GPUInstance", "chat", "Running", "Failed", "", "2026-11-05T00:00:00Z"),
@@ -265,7 +265,7 @@ def test_a_cut_history_of_a_cluster_leaves_that_of_others(
 def test_without_changes_the_time_since_the_state_began_counts(
     run: Run, out: Path, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("allotment.services.portal.tenant_reader._MAX_VERSIONS", 1)
+    monkeypatch.setattr("allotment.portal.site.tenant_reader._MAX_VERSIONS", 1)
     webui = Instance("webui", "b", "Running", "", since="2026-11-12T00:00:00Z")
     step = Transition("GPUInstance", "webui", "Failed", "Running", "", webui.since)
     commit = place.report("eu-1", TenantStatus("solo-ada", "eu-1", instances=(webui,), transitions=(step,)))

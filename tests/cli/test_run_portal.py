@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import edit
-from tests.portal.sample_site import create_place
+from tests.portal.pages.sample_site import create_place
 from tests.support.published import Place
 from tests.support.running_portal import RunningPortal
 from tests.support.waiting import eventually

@@ -1,6 +1,6 @@
 """`allot ssh-gateway`: what it needs before it serves, and how it ends.
 
-`tests/e2e/node/test_ssh.py` runs it in front of a real node, and `tests/services/ssh_gateway/` tests what it serves.
+`tests/e2e/node/test_ssh.py` runs it in front of a real node, and `tests/access/ssh_gateway/` tests what it serves.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 from tests.conftest import PROJECT
-from tests.portal.screens import FOLDER, SCREENS
+from tests.portal.pages.screens import FOLDER, SCREENS
 
 LARGEST = 200 * 1024
 

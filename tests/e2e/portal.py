@@ -11,7 +11,7 @@ from playwright.sync_api import Page
 
 from tests.controlplane.fixtures import needs_a_browser
 from tests.e2e.cloud import Cloud
-from tests.portal.browser import Visit, launch
+from tests.portal.pages.browser import Visit, launch
 from tests.support.running_portal import RunningPortal
 
 TENANT = """\

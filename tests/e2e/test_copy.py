@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from allotment.access.copy import transfer
+from allotment.access.copy.download import download, plan_download
+from allotment.access.copy.transfer import Progress
+from allotment.access.copy.upload import plan_upload, upload
 from allotment.adapters.file_server import FileServer, RemoteEntry, TransferError
 from allotment.manifests.tenant.accessor import SERVER_ARGS, WRITER_ARGS
 from allotment.problems import OperationRefused
-from allotment.services.copy import transfer
-from allotment.services.copy.download import download, plan_download
-from allotment.services.copy.transfer import Progress
-from allotment.services.copy.upload import plan_upload, upload
 from tests.controlplane.processes import free_ports
 from tests.support.served_files import served
 

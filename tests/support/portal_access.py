@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allotment.declared.tenant_facts import MemberFacts, TenantFacts
-from allotment.portal.access import build_access_list
+from allotment.portal.pages.access import build_access_list
 
 
 def tenant(name: str, *members: MemberFacts) -> TenantFacts:

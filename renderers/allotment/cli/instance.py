@@ -22,9 +22,9 @@ from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
+    from allotment.access.pods.addresses import InstanceAddresses
     from allotment.edits.instance_edits import InstanceState
     from allotment.reports.outputs.instance import PortAddressOutput, SshAddressOutput
-    from allotment.services.access.addresses import InstanceAddresses
 
 
 @click.group(cls=SubcommandGroup)
@@ -141,8 +141,8 @@ def open_instance(
       $(allot instance open solo-ada/webui --ssh) nvidia-smi
       allot instance open solo-ada/webui -o json
     """
+    from allotment.access.pods.addresses import find_addresses
     from allotment.branches.declarations_clone import open_merged_source
-    from allotment.services.access.addresses import find_addresses
 
     if wants_ssh and port is not None:
         raise click.UsageError("--ssh and --port exclude each other: omit one of them")

@@ -47,9 +47,9 @@ def command(*, cluster: str, print_token: bool, remove: bool, port: int, no_brow
       allot login eu-1 --port 8400 --no-browser
       allot login eu-1 --remove
     """
+    from allotment.access.pods.tokens import LoginOptions, log_in, read_token, remove_tokens
     from allotment.branches.declarations_clone import DeclarationsClone, open_merged_source
     from allotment.branches.platform_settings import list_cluster_names, read_cluster
-    from allotment.services.access.tokens import LoginOptions, log_in, read_token, remove_tokens
 
     if print_token and remove:
         raise click.UsageError("--print-token and --remove exclude each other: omit one of them")

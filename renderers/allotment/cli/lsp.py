@@ -13,7 +13,7 @@ import click
 from allotment.cli.options import choose_day, create_cache_opener, is_quiet, repository_option
 
 if TYPE_CHECKING:
-    from allotment.services.language_server.server import ServerOptions
+    from allotment.editor.server import ServerOptions
 
 
 @click.command()
@@ -35,7 +35,7 @@ def command(repo: Path | None) -> None:
     """
     if sys.stdin.isatty() and not is_quiet():
         click.echo("allot lsp: waits for an editor on standard input; Ctrl-C ends it", err=True)
-    from allotment.services.language_server.features import serve
+    from allotment.editor.features import serve
 
     # By default, an interrupt would wait for the thread that reads the next request. The server has nothing to save.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -46,7 +46,7 @@ def command(repo: Path | None) -> None:
 
 
 def _create_options(repo: Path | None) -> ServerOptions:
-    from allotment.services.language_server.server import ServerOptions
+    from allotment.editor.server import ServerOptions
 
     return ServerOptions(
         repository=repo.absolute() if repo is not None else None,

@@ -17,10 +17,10 @@ from allotment.cli.status_options import split_resource_name
 from allotment.problems import OperationRefused, escape_unprintable
 
 if TYPE_CHECKING:
+    from allotment.access.pods.pod_access import PodAccess
+    from allotment.access.pods.pod_choice import PodOwner
     from allotment.adapters.cluster.api import ApiServer
     from allotment.observed.objects import Pod
-    from allotment.services.access.pod_access import PodAccess
-    from allotment.services.access.pod_choice import PodOwner
 
 
 _CONTEXT_OPTION = click.option(
@@ -88,8 +88,8 @@ def find_target(
     what: str, *, repo: Path | None, pod: str | None, kubeconfig: Path | None, context: str | None, argocd: bool
 ) -> PodTarget:
     """Return the pod of TENANT/NAME. Raises UsageError or OperationRefused."""
+    from allotment.access.pods.pod_choice import choose_pod, find_owner
     from allotment.branches.platform_settings import read_platform
-    from allotment.services.access.pod_choice import choose_pod, find_owner
 
     tenant, name = split_resource_name(what)
     if not (tenant and name):
@@ -111,9 +111,9 @@ def _open_access(cluster: str, url: str, kubeconfig: Path | None, context: str |
 
     `url` is the declared URL of Argo CD; empty if it is not declared.
     """
+    from allotment.access.pods.pod_access import ArgoCDAccess, KubernetesAccess
     from allotment.adapters.argocd.login import find_login
     from allotment.adapters.argocd.server import ArgoCDServer
-    from allotment.services.access.pod_access import ArgoCDAccess, KubernetesAccess
 
     contexts = [] if argocd else find_contexts(kubeconfig)
     host = url.removeprefix("https://").rstrip("/") or "HOST"

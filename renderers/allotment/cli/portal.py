@@ -17,7 +17,7 @@ from allotment.problems import escape_unprintable, pluralize
 
 if TYPE_CHECKING:
     from allotment.branches.declarations_clone import DeclarationsClone
-    from allotment.services.portal.open_pull_requests import OpenPullRequests
+    from allotment.portal.site.open_pull_requests import OpenPullRequests
 
 
 @click.group(cls=SubcommandGroup)
@@ -71,9 +71,9 @@ def build(
     from allotment.adapters.git.uncommitted import refuse_tracked_files
     from allotment.adapters.page_folder import PageFolder
     from allotment.cli.list_options import current_time
+    from allotment.portal.site.site_builder import SiteBuilder
     from allotment.reports.outputs.portal_build import PortalBuildOutput
     from allotment.services.check.workers import count_cores
-    from allotment.services.portal.site_builder import SiteBuilder
 
     clone = open_clone(repo, url)
     check_outside_sources(clone.root, out)
@@ -114,7 +114,7 @@ def _create_pull_request_reader(clone: DeclarationsClone, pending: PendingOption
     """Return the reader of the open pull requests. It prints a note for each fault. Raises UsageError without a token."""
     from allotment.adapters import forge
     from allotment.cli.comment_options import read_token
-    from allotment.services.portal.open_pull_requests import OpenPullRequests
+    from allotment.portal.site.open_pull_requests import OpenPullRequests
 
     token = read_token(pending.token_file)
     return OpenPullRequests(

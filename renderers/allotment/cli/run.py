@@ -148,7 +148,7 @@ def command(
         serve_pages,
         stop_on_signals,
     )
-    from allotment.services.portal.page_gate import PageGate
+    from allotment.portal.site.page_gate import PageGate
 
     if not (publish or cluster or comment or portal):
         raise click.UsageError(

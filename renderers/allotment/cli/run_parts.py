@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from allotment.adapters.forge.forge import Token
     from allotment.adapters.git.repository import Repository
     from allotment.cli.service import ServiceContext
+    from allotment.portal.site.page_gate import PageGate
+    from allotment.portal.site.portal_loop import PortalLoop, UpdateReaders
+    from allotment.portal.site.site_builder import SiteBuilder
     from allotment.services.log import Log
-    from allotment.services.portal.page_gate import PageGate
-    from allotment.services.portal.portal_loop import PortalLoop, UpdateReaders
-    from allotment.services.portal.site_builder import SiteBuilder
     from allotment.services.publish.publish_loop import PublishLoop
     from allotment.services.pull_requests.comment_loop import CommentLoop, PullServices
     from allotment.services.reporter.reporter import Reporter
@@ -206,7 +206,7 @@ def _open_pull_services(options: RunOptions, token: Token) -> PullServices:
 
 def _create_portal_loop(options: RunOptions, context: ServiceContext, gate: PageGate) -> PortalLoop:
     from allotment.adapters.metrics import PortalMetrics
-    from allotment.services.portal.portal_loop import PortalLoop
+    from allotment.portal.site.portal_loop import PortalLoop
 
     metrics = PortalMetrics(context.registry)
     url = str(Remote(Clone.open_or_create(options.data / "portal"), options.source))
@@ -222,8 +222,8 @@ def _create_site_builder(
     from allotment.adapters import forge
     from allotment.adapters.page_folder import PageFolder
     from allotment.branches.declarations_clone import SourceClone
-    from allotment.services.portal.open_pull_requests import OpenPullRequests
-    from allotment.services.portal.site_builder import SiteBuilder
+    from allotment.portal.site.open_pull_requests import OpenPullRequests
+    from allotment.portal.site.site_builder import SiteBuilder
 
     clone = SourceClone(Clone.open_or_create(options.data / "portal"), options.source, options.branch, options.status)
     # No worker processes: `allot run` has threads, so it must not fork.

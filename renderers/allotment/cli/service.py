@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from allotment.adapters.http_server import MetricsSource, WebHandlers
+    from allotment.portal.site.page_gate import PageGate
     from allotment.services.log import Log
-    from allotment.services.portal.page_gate import PageGate
 
 
 class ServiceContext(NamedTuple):
@@ -152,7 +152,7 @@ def _start_web(stack: ExitStack, where: tuple[str, int], answers: WebHandlers | 
 def serve_pages(listen: str, folder: Path, gate: PageGate) -> Iterator[str]:
     """Serve the pages of the portal inside the block, and yield the address as HOST:PORT. `gate` decides about each request."""
     from allotment.adapters.page_server import PageServer
-    from allotment.services.portal.page_gate import HEADERS
+    from allotment.portal.site.page_gate import HEADERS
 
     host, port = parse_address(listen)
     try:

@@ -101,11 +101,11 @@ async def _serve(
     import logging
     import signal
 
+    from allotment.access.ssh_gateway.gateway import Gateway, Heartbeat
+    from allotment.access.ssh_gateway.server import serve
     from allotment.adapters.metrics import create_registry
     from allotment.adapters.ssh_metrics import SshMetrics
     from allotment.cli.service import create_logger, serve_http
-    from allotment.services.ssh_gateway.gateway import Gateway, Heartbeat
-    from allotment.services.ssh_gateway.server import serve
 
     for name in ("asyncssh", "asyncio"):
         logging.getLogger(name).setLevel(logging.ERROR)  # a stranger could fill the log with warnings

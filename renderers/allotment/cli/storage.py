@@ -25,10 +25,10 @@ from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
 
 if TYPE_CHECKING:
-    from allotment.services.access.file_access import FileAccess
-    from allotment.services.copy.download import DownloadPlan
-    from allotment.services.copy.transfer import Progress
-    from allotment.services.copy.upload import UploadPlan
+    from allotment.access.copy.download import DownloadPlan
+    from allotment.access.copy.transfer import Progress
+    from allotment.access.copy.upload import UploadPlan
+    from allotment.access.pods.file_access import FileAccess
 
 _REMOTE = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+):(.*)", re.DOTALL)
 
@@ -143,10 +143,10 @@ def _open_access(
     root: Path, remote: RemotePath, uses_url: bool, kubeconfig: Path | None, context: str | None, *, is_upload: bool
 ) -> FileAccess:
     """Return the access that the options choose, or else that with a kubeconfig, or else that with a login."""
+    from allotment.access.pods.file_access import ForwardedFiles, PublishedFiles, find_storage, require_writable
+    from allotment.access.pods.tokens import read_token
     from allotment.branches.declarations_clone import DeclarationsClone, open_merged_source
     from allotment.branches.platform_settings import read_cluster
-    from allotment.services.access.file_access import ForwardedFiles, PublishedFiles, find_storage, require_writable
-    from allotment.services.access.tokens import read_token
 
     is_forwarded = not uses_url and bool(kubeconfig or context or find_contexts(kubeconfig))
     source = open_source(root, None) if is_forwarded else open_merged_source(root, may_be_folder=False)
@@ -165,7 +165,7 @@ def _open_access(
 
 
 def _plan_upload(access: FileAccess, local: Path, remote: RemotePath) -> UploadPlan:
-    from allotment.services.copy.upload import plan_upload
+    from allotment.access.copy.upload import plan_upload
 
     with access.open() as server:
         entry = server.find_entry(remote.path)
@@ -180,7 +180,7 @@ def _show_left_out(left_out: Iterable[tuple[str, str]]) -> None:
 
 
 def _plan_download(access: FileAccess, local: Path, remote: RemotePath, target: str) -> DownloadPlan:
-    from allotment.services.copy.download import plan_download
+    from allotment.access.copy.download import plan_download
 
     with access.open() as server:
         plan = plan_download(server, remote.path, local, target.endswith("/"))
@@ -189,8 +189,8 @@ def _plan_download(access: FileAccess, local: Path, remote: RemotePath, target: 
 
 
 def _run(access: FileAccess, plan: UploadPlan | DownloadPlan, progress: Progress) -> None:
-    from allotment.services.copy.download import DownloadPlan, download
-    from allotment.services.copy.upload import upload
+    from allotment.access.copy.download import DownloadPlan, download
+    from allotment.access.copy.upload import upload
 
     if isinstance(plan, DownloadPlan):
         download(access.open, plan, progress)
@@ -232,7 +232,7 @@ def _show_bytes(title: str, sizes: list[int]) -> Iterator[Progress]:
     """Provide a progress that shows the copied bytes on a terminal."""
     import sys
 
-    from allotment.services.copy.transfer import Progress
+    from allotment.access.copy.transfer import Progress
 
     if not sys.stderr.isatty() or is_quiet():
         yield Progress(sum(sizes), None)

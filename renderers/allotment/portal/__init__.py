@@ -1,1 +1,1 @@
-"""The portal: pages about the catalog and the tenants, for a browser. Pure: facts in, HTML out."""
+"""The portal: pages about the catalog, the tenants and the platform, built from a clone and served to a browser."""

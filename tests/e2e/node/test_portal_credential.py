@@ -15,8 +15,8 @@ import yaml
 from allotment.adapters.page_server import Decision, PageServer
 from allotment.manifests import names
 from allotment.manifests.cluster.portal import CREDENTIAL_HEADER, GROUPS_HEADER, SUBJECT_HEADER
-from allotment.portal.access import AccessList
-from allotment.services.portal.page_gate import HEADERS, PageGate
+from allotment.portal.pages.access import AccessList
+from allotment.portal.site.page_gate import HEADERS, PageGate
 from tests.conftest import PROJECT
 from tests.controlplane import gateway, internet, issuer, rendered
 from tests.controlplane.client import Object

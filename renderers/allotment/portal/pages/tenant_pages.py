@@ -1,0 +1,117 @@
+"""Builds the pages of a tenant: its resources with their states, quota, cost and members."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from allotment.billing.periods import format_moment
+from allotment.portal.pages.access import TENANTS
+from allotment.portal.pages.change_history import Merge
+from allotment.portal.pages.form_facts import (
+    INSTANCE_KIND,
+    STORAGE_KIND,
+    describe_members,
+    describe_new,
+    describe_size,
+    describe_state,
+)
+from allotment.portal.pages.inert_text import shorten_text
+from allotment.portal.pages.page_renderer import Page, render_page
+from allotment.portal.pages.site_facts import SiteFacts
+from allotment.portal.pages.tenant_area import TenantArea
+from allotment.reports.cost_columns import describe_gaps, describe_near_budget
+
+MAX_CHANGES = 10  # of a merge that a page lists
+MAX_CHANGE_TEXT = 100  # bytes of a text in the history
+
+
+def tenant_folder(tenant: str) -> str:
+    """Return the folder of a tenant's pages."""
+    return f"{TENANTS}/{tenant}"
+
+
+def build_tenant_pages(site: SiteFacts, area: TenantArea, *, has_ledger_trouble: bool) -> Iterator[Page]:
+    """Yield the pages of a tenant. They have nothing of other tenants.
+
+    `has_ledger_trouble` says that the closed months can't be read.
+    """
+    folder = tenant_folder(area.name)
+    yield render_page(
+        f"{folder}/index.html",
+        "tenant.html.j2",
+        site=site,
+        area=area,
+        states=_count_states(area),
+        notes=_list_notes(area),
+    )
+    yield render_page(
+        f"{folder}/members.html", "members.html.j2", site=site, area=area, facts=describe_members(site, area)
+    )
+    yield from _build_forms(site, area, folder)
+    yield render_page(
+        f"{folder}/history.html",
+        "history.html.j2",
+        site=site,
+        area=area,
+        merges=[_describe_merge(merge) for merge in area.merges],
+        changes=[
+            change._replace(
+                **{
+                    field: shorten_text(getattr(change, field), MAX_CHANGE_TEXT)
+                    for field in ("cluster", "target", "reason")
+                }
+            )
+            for change in area.state_changes
+        ],
+    )
+    yield render_page(
+        f"{folder}/invoices/index.html", "invoices.html.j2", site=site, area=area, trouble=has_ledger_trouble
+    )
+    for invoice in area.invoices:
+        path = f"{folder}/invoices/{invoice.month}.html"
+        yield render_page(path, "invoice_page.html.j2", site=site, area=area, invoice=invoice)
+    for instance in area.instances:
+        path = f"{folder}/instances/{instance.page}.html"
+        facts = describe_state(site, area, instance)
+        yield render_page(
+            path, "instance.html.j2", site=site, area=area, instance=instance, row=instance.row, facts=facts
+        )
+    for storage in area.storages:
+        path = f"{folder}/storages/{storage.page}.html"
+        facts = describe_size(site, area, storage)
+        yield render_page(path, "storage.html.j2", site=site, area=area, storage=storage, row=storage.row, facts=facts)
+
+
+def _build_forms(site: SiteFacts, area: TenantArea, folder: str) -> Iterator[Page]:
+    """Yield the pages with the forms for a new instance and a new storage."""
+    facts = describe_new(site, area, INSTANCE_KIND)
+    yield render_page(f"{folder}/new-instance.html", "new_instance.html.j2", site=site, area=area, facts=facts)
+    facts = describe_new(site, area, STORAGE_KIND)
+    yield render_page(f"{folder}/new-storage.html", "new_storage.html.j2", site=site, area=area, facts=facts)
+
+
+def _describe_merge(merge: Merge) -> dict[str, Any]:
+    """Return the texts of a merge of one tenant."""
+    (changes,) = merge.changes.values()
+    return {
+        "moment": format_moment(merge.time),
+        "commit": merge.commit,
+        "pull_request": merge.pull_request,
+        "changes": [shorten_text(change.text, MAX_CHANGE_TEXT) for change in changes[:MAX_CHANGES]],
+        "omitted": max(0, len(changes) - MAX_CHANGES),
+    }
+
+
+def _count_states(area: TenantArea) -> list[tuple[str | None, int]]:
+    """Return the states of the instances and how often they occur, the most frequent first."""
+    return Counter(instance.row.reported_state for instance in area.instances).most_common()
+
+
+def _list_notes(area: TenantArea) -> list[str]:
+    """Return the warning about the budget, and the limits of the costs."""
+    if area.month is None:
+        return []
+    warning = describe_near_budget(area.month.forecast) if area.month.forecast else ""
+    return [*([warning] if warning else []), *describe_gaps(area.month)]

@@ -1,0 +1,856 @@
+"""The pages of the portal in a real browser: accessible, without requests to other hosts, and with forms that write declarations."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import pytest
+import yaml
+from tests.conftest import DAY, Allot, edit
+from tests.portal.pages.browser import BROWSER, Visit, launch, serve, wait_for_form
+from tests.portal.pages.sample_site import build, create_place, report_all
+from tests.support.published import Place, git
+
+from allotment.declared import documents
+from allotment.declared.kinds.members import MAX_USERS
+from allotment.observed.status import UsageInterval
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        BROWSER is None and "CI" not in os.environ, reason="no Chromium is installed: apt-get install chromium"
+    ),
+]
+PAGE_TYPES = (
+    "index.html",
+    "start/index.html",
+    "catalog/index.html",
+    "tenants/index.html",
+    "provider/index.html",
+    "provider/eu-1.html",
+    "platform/index.html",
+    "platform/stock.html",
+    "platform/tenants-1.html",
+    "platform/history.html",
+    "tenants/studio-kite/index.html",
+    "tenants/studio-kite/members.html",
+    "tenants/studio-kite/history.html",
+    "tenants/studio-kite/invoices/index.html",
+    "tenants/studio-kite/invoices/2026-11.html",
+    "tenants/studio-kite/instances/webui-next.html",
+    "tenants/studio-kite/storages/model-cache.html",
+    "tenants/studio-kite/new-instance.html",
+    "tenants/studio-kite/new-storage.html",
+)
+FORMS = [path for path in PAGE_TYPES if "/new-" in path or "members" in path or "/storages/" in path]
+
+
+class Site(NamedTuple):
+    """The pages of the sample: their folder, their address and the clone that they show."""
+
+    folder: Path
+    url: str
+    place: Place
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("portal")
+    place = create_place(folder)
+    build(place, folder / "site")
+    with serve(folder / "site") as url:
+        yield Site(folder / "site", url, place)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launch() as browser:
+        yield browser
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Visit]:
+    context = browser.new_context(viewport={"width": 1024, "height": 900})
+    yield Visit(context.new_page())
+    context.close()
+
+
+def test_every_page_type_is_listed(site: Site) -> None:
+    """A new page type needs a line in PAGE_TYPES."""
+    listed = {shape(path) for path in PAGE_TYPES}
+    assert {shape(str(path.relative_to(site.folder))) for path in site.folder.rglob("*.html")} == listed
+
+
+def shape(path: str) -> str:
+    """Return the type of a page."""
+    parts = path.split("/")
+    if parts[0] in ("provider", "platform"):
+        return path.replace("us-1", "eu-1")
+    names = {"instances": "instance", "storages": "storage"}
+    if len(parts) > 3 and (parts[2] in names or parts[-1][0] == "2"):
+        return f"{parts[0]}/{names.get(parts[2], parts[2])}"
+    return "/".join([parts[0], *parts[2:]])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pages_are_accessible(site: Site, browser: Browser, theme: Literal["light", "dark"]) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    context = browser.new_context(color_scheme=theme)
+    page = context.new_page()
+    for path in PAGE_TYPES:
+        page.goto(f"{site.url}/{path}")
+        wait_for_form(page)
+        page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
+        results = Axe().run(page)
+        assert len(results.response["passes"]) > 10, path
+        violations = [(each["id"], [node["html"] for node in each["nodes"]]) for each in results.response["violations"]]
+        assert violations == [], path
+    context.close()
+
+
+def test_pages_load_little_and_only_from_their_origin(site: Site, visit: Visit) -> None:
+    for path in PAGE_TYPES:
+        visit.open(f"{site.url}/{path}")
+        assert all(url.startswith(site.url) for url in visit.requests), visit.requests
+        assert 3 <= len(visit.requests) <= 5, visit.requests
+        assert 0 < visit.bytes < 100_000, path
+        assert visit.errors == [], path
+
+
+def test_scripts_are_small(site: Site) -> None:
+    scripts = list(site.folder.rglob("*.js"))
+    assert len(scripts) == 1
+    assert scripts[0].stat().st_size < 30_000
+
+
+@pytest.mark.parametrize("width", [360, 1024, 1920])
+def test_pages_fit_the_screen(site: Site, browser: Browser, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800})
+    page = context.new_page()
+    for path in PAGE_TYPES:
+        page.goto(f"{site.url}/{path}")
+        wait_for_form(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+    context.close()
+
+
+def test_pages_are_useful_without_scripts(site: Site, browser: Browser) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{site.url}/tenants/studio-kite/index.html")
+    assert "2026-11-18 07:12 UTC" in page.inner_text("main")
+    assert page.locator("figure svg").count() == 2
+    for path in FORMS:
+        page.goto(f"{site.url}/{path}")
+        for summary in page.locator("summary").all():
+            summary.click()
+        assert page.locator("#without-scripts pre").first.is_visible(), path
+        assert not page.locator("#change").is_visible(), path
+    context.close()
+
+
+def test_times_are_ages(site: Site, visit: Visit) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/instances/webui.html")
+    time = visit.page.locator("time").first
+    assert time.get_attribute("title") == "2026-11-18 07:12 UTC"
+    assert "ago" in time.inner_text()
+
+
+def test_the_keyboard_reaches_everything(site: Site, visit: Visit) -> None:
+    page = visit.page
+    visit.open(f"{site.url}/tenants/studio-kite/new-instance.html")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    assert page.evaluate("getComputedStyle(document.activeElement).top") == "0px"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "name"
+    page.keyboard.type("from-keys")
+    assert page.locator("#result").is_visible()
+    ids = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        ids.append(page.evaluate("document.activeElement.id"))
+    assert {"app", "version", "cluster", "gpuSpec", "replicas", "open"} <= set(ids)
+
+
+def fill(visit: Visit, values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        field = visit.page.locator(f'[name="{name}"]')
+        kind = field.evaluate("field => field.type")
+        if kind == "checkbox":
+            field.check()
+        elif kind.startswith("select"):
+            field.select_option(value)
+        else:
+            field.fill(value)
+
+
+def read_result(visit: Visit) -> tuple[str, str, str]:
+    """Return the path, the file and the command of a form."""
+    assert visit.page.locator("#result").is_visible(), visit.page.inner_text("#problems")
+    page = visit.page
+    return page.inner_text("#path"), page.inner_text("#yaml"), page.inner_text("#command")
+
+
+def run_command(allot: Allot, place: Place, tmp_path: Path, command: str, path: str) -> str:
+    """Return the file that a command of a form writes, without its pull request."""
+    root = tmp_path / f"clone-{len(list(tmp_path.iterdir()))}"
+    git(tmp_path, "clone", "-q", str(place.remote), str(root))
+    program, *words = shlex.split(command)
+    assert (program, words[-1]) == ("allot", "--pr")
+    result = allot(*words[:-1], "--repo", root)
+    assert result.code == 0, result.err
+    return (root / path).read_text(encoding="utf-8")
+
+
+def check_file(allot: Allot, place: Place, tmp_path: Path, path: str, text: str) -> None:
+    """Check that a file of a form is valid and formatted."""
+    root = tmp_path / f"clone-{len(list(tmp_path.iterdir()))}"
+    git(tmp_path, "clone", "-q", str(place.remote), str(root))
+    (root / path).write_text(f"{text.rstrip()}\n", encoding="utf-8")
+    for command in ("validate", "--as-of", DAY), ("fmt", "--check"):
+        result = allot(*command, "--repo", root)
+        assert result.code == 0, result.out + result.err
+        assert path not in result.out + result.err
+
+
+@pytest.mark.parametrize(
+    ("page", "values"),
+    [
+        ("new-instance", {"name": "second", "app": "jupyter", "gpuSpec": "l4-quarter"}),
+        ("new-instance", {"name": "many", "app": "comfyui", "gpuSpec": "l4-whole", "replicas": "2"}),
+        (
+            "new-instance",
+            {
+                "name": "mounts",
+                "app": "stable-diffusion-webui",
+                "gpuSpec": "l4-quarter",
+                "use-outputs": True,
+                "folder-outputs": "/workspace/outputs",
+                "use-model-cache": True,
+                "folder-model-cache": "/workspace/models",
+            },
+        ),
+        ("new-storage", {"name": "extra", "storageSpec": "block-ssd", "size": "20Gi"}),
+        ("members", {"name": "aaa", "role": "Viewer"}),
+        ("members", {"name": "mia", "role": "Admin", "login": "mia-k#4711", "subject": "00u1mia"}),
+        ("members", {"name": "zoe", "login": "yes", "subject": "oidc|zoe"}),
+        ("storages/model-cache", {"size": "600Gi"}),
+        ("instances/webui", {}),
+        ("instances/webui-next", {}),
+    ],
+)
+def test_a_form_writes_the_file_of_its_command(
+    site: Site, visit: Visit, allot: Allot, tmp_path: Path, page: str, values: dict[str, Any]
+) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/{page}.html")
+    visit.page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
+    fill(visit, values)
+    path, text, command = read_result(visit)
+    written = run_command(allot, site.place, tmp_path, command, path)
+    assert text.rstrip("\n") == written.rstrip("\n")
+    assert visit.errors == []
+
+
+def test_every_resource_of_the_sample_can_be_changed(site: Site, visit: Visit, allot: Allot, tmp_path: Path) -> None:
+    """The pages stop each instance and grow each storage as the commands do, whatever their files look like."""
+    root = tmp_path / "repo"
+    git(tmp_path, "clone", "-q", str(site.place.remote), str(root))
+    count, problems = 0, set[str]()
+    for file in sorted((root / "tenants").glob("*/*/*.yaml")):
+        tenant, folder, name = file.parts[-3], file.parts[-2], file.stem
+        if folder not in ("instances", "storages"):
+            continue
+        visit.open(f"{site.url}/tenants/{tenant}/{folder}/{name}.html")
+        open_details(visit)
+        if folder == "storages":
+            limits = visit.page.locator("#size-hint").inner_text()
+            number, unit = limits.removeprefix("more than ")[:-2], limits[-2:]
+            fill(visit, {"size": f"{int(number) + 1}{unit}"})
+            if not visit.page.locator("#result").is_visible():
+                problems.add(visit.page.inner_text("#problems"))
+                continue
+        path, text, command = read_result(visit)
+        result = allot(*shlex.split(command)[1:-1], "--repo", root)
+        assert result.code == 0, (path, result.err)
+        assert text.rstrip("\n") == (root / path).read_text(encoding="utf-8").rstrip("\n")
+        git(root, "checkout", "-q", ".")
+        count += 1
+    assert count > 25
+    assert len([text for text in problems if text.startswith("The quota allows ")]) == len(problems) - 2
+    assert {text for text in problems if "copies this storage" in text} == {
+        "comfy-trial copies this storage, so it can't be smaller: first grow comfy-trial.",
+        "outputs-restored copies this storage, so it can't be smaller: first grow outputs-restored.",
+    }
+
+
+def test_a_form_shows_price_quota_and_budget(site: Site, visit: Visit) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/new-instance.html")
+    fill(visit, {"name": "third", "app": "jupyter", "gpuSpec": "l4-quarter", "replicas": "3"})
+    assert visit.page.inner_text("#effect").splitlines() == [
+        "0.63 EUR per hour while it runs",
+        "459.90 EUR in a month of 730 hours",
+        "Budget: 2276.90 → 2736.80 of 4000.00 EUR",
+        "Forecast of 2026-11: 1149.37 → 1292.38 of 4000.00 EUR",
+        "GPUs nvidia-l4: 3.25 → 4 of 8",
+        "Instances: 3 → 4 of 20",
+    ]
+
+
+def mount(folder: str, other: str | None = None) -> dict[str, Any]:
+    """Return an instance that mounts a storage, or two."""
+    values = {"name": "abc", "app": "jupyter", "use-outputs": True, "folder-outputs": folder}
+    return values if other is None else {**values, "use-model-cache": True, "folder-model-cache": other}
+
+
+@pytest.mark.parametrize(
+    ("page", "values", "problem"),
+    [
+        ("new-instance", {"name": "webui"}, "webui exists already."),
+        ("new-instance", {"name": "No"}, "The name has a-z"),
+        ("new-instance", {"name": "con"}, "con is the name of a device on Windows"),
+        ("new-storage", {"name": "lpt1"}, "lpt1 is the name of a device on Windows"),
+        ("new-instance", {"name": "ab"}, "The name has 3 to 24 characters."),
+        ("new-instance", {"name": "abc", "replicas": "0"}, "An instance has 1 to 100 replicas."),
+        ("new-instance", {"name": "abc", "gpuSpec": "l4-whole", "replicas": "90"}, "l4-whole: no free unit."),
+        ("new-instance", {"name": "abc", "gpuSpec": "l4-quarter", "replicas": "20"}, "l4-quarter: over the quota."),
+        ("new-instance", {"name": "abc", "replicas": "90"}, "a100-1g: no free unit."),
+        (
+            "new-instance",
+            {"name": "abc", "gpuSpec": "l4-quarter", "app": "lora-trainer"},
+            "l4-quarter: not enough memory",
+        ),
+        ("new-instance", mount("/dev/shm/a"), "/dev/shm/a belongs to the system"),
+        ("new-instance", mount("/scratch"), "/scratch belongs to the system"),
+        ("new-instance", mount("/a/../b"), "Write the folder of outputs"),
+        ("new-instance", mount("/a/"), "Write the folder of outputs"),
+        ("new-instance", mount(f"/{'a' * 200}"), "has at most 200 characters"),
+        ("new-instance", mount("/data", "/data"), "Two storages have the folder /data."),
+        ("new-instance", mount("/data/sub", "/data"), "/data/sub is inside /data"),
+        ("new-instance", mount("/data", "/data/sub"), "/data/sub is inside /data"),
+        ("new-storage", {"name": "abc", "size": "5"}, "Write a size such as 50Gi."),
+        ("new-storage", {"name": "abc", "size": "1Gi"}, "has sizes from 10Gi to"),
+        (
+            "new-storage",
+            {"name": "abc", "storageSpec": "shared-files", "size": "4Ti"},
+            "The quota allows 5Ti of storage",
+        ),
+        ("storages/outputs", {"size": "500Gi"}, "A storage never shrinks: write more than 500Gi."),
+        ("members", {"name": "abc", "login": "a b"}, "The login is that of the forge"),
+        ("members", {"name": "abc", "subject": '"'}, "The subject is the claim"),
+    ],
+)
+def test_a_form_names_the_problem(site: Site, visit: Visit, page: str, values: dict[str, Any], problem: str) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/{page}.html")
+    visit.page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
+    fill(visit, values)
+    assert problem in visit.page.inner_text("#problems")
+    assert not visit.page.locator("#result").is_visible()
+
+
+def test_only_the_tenant_of_a_reserved_stock_can_choose_it(
+    site: Site, visit: Visit, allot: Allot, tmp_path: Path
+) -> None:
+    visit.open(f"{site.url}/tenants/film-house/new-instance.html")
+    fill(visit, {"name": "half", "app": "jupyter", "gpuSpec": "l4-half"})
+    path, text, _ = read_result(visit)
+    assert "gpuSpec: l4-half" in text
+    check_file(allot, site.place, tmp_path, path, text)
+    for page in ("catalog/index.html", "catalog/offers.json", "tenants/studio-kite/new-instance.html"):
+        assert "l4-half" not in (site.folder / page).read_text(encoding="utf-8")
+
+
+def open_details(visit: Visit) -> None:
+    """Open the form of a page that is closed at first."""
+    visit.page.locator("details").evaluate("each => { each.open = true; }")
+
+
+@contextmanager
+def serve_merged(place: Place, folder: Path, tenant: str) -> Iterator[str]:
+    """Merge what is declared, build the pages of a tenant, and serve them at the address that this returns."""
+    place.merge()
+    build(place, folder, tenant)
+    with serve(folder) as url:
+        yield url
+
+
+def open_state_form(visit: Visit, url: str) -> list[str]:
+    """Return the effect that the form to stop or start an instance shows."""
+    visit.open(url)
+    open_details(visit)
+    return visit.page.inner_text("#effect").splitlines()[1:]
+
+
+def test_a_form_shows_the_effect_of_a_stop_and_a_start(site: Site, visit: Visit) -> None:
+    assert open_state_form(visit, f"{site.url}/tenants/studio-kite/instances/webui.html") == [
+        "-0.21 EUR per hour",
+        "-153.30 EUR in a month of 730 hours",
+        "Budget: 2276.90 → 2123.60 of 4000.00 EUR",
+        "Forecast of 2026-11: 1149.37 → 1101.70 of 4000.00 EUR",
+        "GPUs nvidia-l4: 3.25 → 3 of 8",
+    ]
+    effect = open_state_form(visit, f"{site.url}/tenants/uni-lab/instances/group-d.html")
+    assert effect[:2] == ["1.05 EUR per hour while it runs", "766.50 EUR in a month of 730 hours"]
+    assert [line.split(":")[0] for line in effect[2:]] == [
+        "Budget",
+        "Forecast of 2026-11",
+        "GPUs nvidia-l4",
+        "Free units of l4-quarter",
+    ]
+
+
+def test_an_instance_does_not_start_with_a_storage_that_another_one_mounts(
+    site: Site, visit: Visit, allot: Allot, tmp_path: Path
+) -> None:
+    place = site.place.copy(tmp_path)
+    folder = place.root / "tenants/studio-kite/instances"
+    text = (folder / "comfy.yaml").read_text(encoding="utf-8")
+    (folder / "comfy.yaml").write_text(text.replace("\nspec:\n", "\nspec:\n  state: Stopped\n"), encoding="utf-8")
+    (folder / "other.yaml").write_text(text.replace("name: comfy\n", "name: other\n"), encoding="utf-8")
+    with serve_merged(place, tmp_path / "site", "studio-kite") as url:
+        visit.open(f"{url}/tenants/studio-kite/instances/comfy.html")
+        open_details(visit)
+        assert "comfy-home is a storage for one instance, and other mounts it" in visit.page.inner_text("#problems")
+        assert not visit.page.locator("#result").is_visible()
+    result = allot("instance", "start", "studio-kite/comfy", "--repo", place.root)
+    assert "storage comfy-home is ReadWriteOnce" in result.out + result.err
+
+
+def test_an_instance_does_not_mount_a_storage_that_its_accessor_changes(
+    site: Site, visit: Visit, allot: Allot, tmp_path: Path
+) -> None:
+    place = site.place.copy(tmp_path)
+    edit(place.root, "tenants/studio-kite/instances/comfy.yaml", "\nspec:\n", "\nspec:\n  state: Stopped\n")
+    storage = "tenants/studio-kite/storages/comfy-home.yaml"
+    edit(place.root, storage, "size: 100Gi\n", "size: 100Gi\n  accessor:\n    mode: ReadWrite\n")
+    with serve_merged(place, tmp_path / "site", "studio-kite") as url:
+        visit.open(f"{url}/tenants/studio-kite/instances/comfy.html")
+        open_details(visit)
+        assert "comfy-home is a storage for one instance, and its accessor" in visit.page.inner_text("#problems")
+        assert not visit.page.locator("#result").is_visible()
+        visit.open(f"{url}/tenants/studio-kite/new-instance.html")
+        assert not visit.page.locator("[data-storage=comfy-home]").is_visible()
+        assert visit.page.locator("[data-storage=comfy-trial]").is_visible()
+    result = allot("instance", "start", "studio-kite/comfy", "--repo", place.root)
+    assert "[accessor]" in result.out + result.err
+
+
+def test_an_app_with_a_public_port_needs_a_cluster_that_allows_it(
+    site: Site, visit: Visit, allot: Allot, tmp_path: Path
+) -> None:
+    place = site.place.copy(tmp_path)
+    edit(place.root, "platform/apps/jupyter.yaml", "exposure: Members", "exposure: Public")
+    oidc = "clientID: allotment\n"
+    edit(
+        place.root,
+        "clusters/eu-1/cluster.yaml",
+        oidc,
+        f"{oidc}    callbackHost: login.eu-1.gpu.northlight.example\n",
+    )
+    with serve_merged(place, tmp_path / "site", "ml-orbit") as url:
+        visit.open(f"{url}/tenants/ml-orbit/new-instance.html")
+        fill(visit, {"name": "pub", "app": "jupyter", "cluster": "eu-1"})
+        assert "eu-1 allows no Public ports: choose another app or cluster." in visit.page.inner_text("#problems")
+        assert not visit.page.locator("#result").is_visible()
+        fill(visit, {"cluster": "us-1"})
+        assert "Public" not in visit.page.inner_text("#problems")
+    words = ["instance", "create", "ml-orbit/pub", "--cluster", "eu-1", "--gpu-spec", "l4-quarter", "--app", "jupyter"]
+    result = allot(*words, "--repo", place.root)
+    assert "cluster eu-1 allows no Public port" in result.out + result.err
+
+
+def test_a_form_refuses_what_the_forecast_of_the_month_does(site: Site, visit: Visit, tmp_path: Path) -> None:
+    place = site.place.copy(tmp_path)
+    days = "2026-11-01T00:00:00Z", "2026-11-11T00:00:00Z"
+    large = UsageInterval("GPUStorage", "large", "large", *days, size="82Ti", storage_spec="block-ssd")
+    report_all(place, more_usage={"studio-kite": large})
+    build(place, tmp_path / "site", "studio-kite")
+    with serve(tmp_path / "site") as url:
+        visit.open(f"{url}/tenants/studio-kite/new-instance.html")
+        fill(visit, {"name": "third", "app": "jupyter", "gpuSpec": "l4-quarter", "replicas": "3"})
+        problems = visit.page.inner_text("#problems")
+    before, after, limit = 3909.96, 4052.97, 4000
+    assert problems == f"The budget is exceeded by {after - limit:.2f} EUR in 2026-11."
+    assert f"Forecast of 2026-11: {before:.2f} → {after:.2f} of 4000.00 EUR" in (
+        visit.page.text_content("#effect") or ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("offer", "enforcement", "is_refused"),
+    [
+        ({"cluster": "eu-1", "changesThisMonth": False}, "Deny", True),
+        ({"cluster": "eu-1", "changesThisMonth": False}, "Warn", False),
+        ({"cluster": "us-1", "changesThisMonth": False}, "Deny", False),
+        ({"cluster": "eu-1", "changesThisMonth": True}, "Deny", False),
+    ],
+)
+def test_the_forecast_refuses_nothing_that_the_plan_may_accept(
+    site: Site, visit: Visit, offer: dict[str, Any], enforcement: str, is_refused: bool
+) -> None:
+    """The plan doesn't compare a cluster without a usage record, and a new price makes another forecast."""
+    visit.open(f"{site.url}/tenants/studio-kite/new-instance.html")
+    month = {"name": "2026-11", "forecast": "990", "rest": [1, 4], "clusters": ["eu-1"]}
+    facts = {"budget": "1000", "enforcement": enforcement, "cost": "100", "month": month}
+    script = """([facts, offer]) => {
+      const problems = [];
+      return [new Budget(facts, "EUR").describe(parseMoney("100"), offer, problems), problems];
+    }"""
+    lines, problems = visit.page.evaluate(script, [facts, offer])
+    excess = "The budget is exceeded by 15.00 EUR in 2026-11."
+    assert lines == [
+        "100.00 EUR in a month of 730 hours",
+        "Budget: 100.00 → 200.00 of 1000.00 EUR",
+        "Forecast of 2026-11: 990.00 → 1015.00 of 1000.00 EUR",
+        *([] if is_refused else [excess]),
+    ]
+    assert problems == ([excess] if is_refused else [])
+
+
+def test_a_price_that_changes_this_month_is_marked(site: Site, tmp_path: Path) -> None:
+    place = site.place.copy(tmp_path)
+    for number, day in enumerate(("2026-11-25", "2026-12-01", "2027-11-25")):
+        name = ("l4-quarter", "l4-whole", "a100-1g")[number]
+        price = f'  prices:\n    - from: "{day}"\n      perHour: "0.10"\n'
+        edit(place.root, f"platform/specs/{name}.yaml", "  prices:\n", price)
+    place.merge()
+    build(place, tmp_path / "site", "studio-kite")
+    offers = json.loads((tmp_path / "site/catalog/offers.json").read_text(encoding="utf-8"))
+    specs = {spec["name"]: spec["changesThisMonth"] for spec in offers["gpuSpecs"]}
+    assert [specs["l4-quarter"], specs["l4-whole"], specs["a100-1g"]] == [True, False, False]
+
+
+def test_the_number_of_members_has_a_limit(site: Site, visit: Visit, allot: Allot, tmp_path: Path) -> None:
+    place = site.place.copy(tmp_path)
+    users = "".join(f"    - name: user-{number:03}\n      role: Viewer\n" for number in range(MAX_USERS))
+    path = place.root / "tenants/uni-lab/members.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(f"{text[: text.index('spec:')]}spec:\n  users:\n{users}", encoding="utf-8")
+    with serve_merged(place, tmp_path / "site", "uni-lab") as url:
+        visit.open(f"{url}/tenants/uni-lab/members.html")
+        fill(visit, {"name": "mia"})
+        assert "The file has 200 users, which is the limit." in visit.page.inner_text("#problems")
+    result = allot("member", "add", "uni-lab", "mia", "--role", "Viewer", "--repo", place.root)
+    assert result.code == 2
+    assert "201 entries: write at most 200" in result.err
+
+
+def test_a_form_that_nobody_has_filled_in_shows_no_problem(site: Site, visit: Visit) -> None:
+    for path in FORMS:
+        visit.open(f"{site.url}/{path}")
+        visit.page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
+        assert not visit.page.locator("#problems").is_visible(), path
+        assert not visit.page.locator("#result").is_visible(), path
+    fill(visit, {"name": "x"})
+    assert visit.page.locator("#problems").is_visible()
+
+
+def test_a_form_proposes_the_folders_of_the_app(site: Site, visit: Visit, allot: Allot, tmp_path: Path) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/new-instance.html")
+    values = {"name": "paint", "app": "stable-diffusion-webui", "gpuSpec": "l4-quarter"}
+    fill(visit, {**values, "use-model-cache": True, "use-outputs": True})
+    folders = [visit.page.input_value(f'[name="folder-{name}"]') for name in ("model-cache", "outputs")]
+    assert folders == ["/workspace/models", "/workspace/base"]
+    fill(visit, {"folder-outputs": "/workspace/outputs"})
+    fill(visit, {"app": "comfyui"})
+    folders = [visit.page.input_value(f'[name="folder-{name}"]') for name in ("model-cache", "outputs")]
+    assert folders == ["/workspace", "/workspace/outputs"]
+    fill(visit, {"folder-model-cache": "/workspace/models"})
+    path, text, _ = read_result(visit)
+    check_file(allot, site.place, tmp_path, path, text)
+
+
+def test_a_form_says_that_nobody_has_an_ssh_key(site: Site, visit: Visit, tmp_path: Path) -> None:
+    hint = "No Admin or Member of the tenant has an SSH key yet"
+    place = site.place.copy(tmp_path)
+    path = place.root / "tenants/solo-ada/members.yaml"
+    text = path.read_text(encoding="utf-8")
+    for keys in (True, False):
+        if not keys:
+            path.write_text(text[: text.index("      sshKeys:")], encoding="utf-8")
+            place.merge()
+        build(place, tmp_path / "site", "solo-ada")
+        with serve(tmp_path / "site") as url:
+            visit.open(f"{url}/tenants/solo-ada/new-instance.html")
+            fill(visit, {"name": "shell", "ssh": True})
+            assert (hint in (visit.page.text_content("#effect") or "")) != keys
+
+
+@pytest.mark.parametrize("order", [("loras", "characters"), ("characters", "loras")])
+def test_a_file_lists_storages_as_fmt_does(
+    site: Site, visit: Visit, allot: Allot, tmp_path: Path, order: tuple[str, str]
+) -> None:
+    visit.open(f"{site.url}/tenants/film-house/new-instance.html")
+    fill(visit, {"name": "both", "app": "lora-trainer", "gpuSpec": "a100-3g"})
+    for number, name in enumerate(order):
+        folder = ("/workspace/dataset", "/workspace/output")[number]
+        fill(visit, {f"use-{name}": True, f"folder-{name}": folder})
+    path, text, command = read_result(visit)
+    check_file(allot, site.place, tmp_path, path, text)
+    assert text.rstrip("\n") == run_command(allot, site.place, tmp_path, command, path).rstrip("\n")
+
+
+def test_a_storage_for_one_replica_is_refused_with_more(site: Site, browser: Browser, tmp_path: Path) -> None:
+    place = site.place.copy(tmp_path)
+    for path in (place.root / "tenants/studio-kite/instances").iterdir():
+        text = path.read_text(encoding="utf-8")
+        if "comfy-home" in text and "state: Stopped" not in text:
+            path.write_text(text.replace("\nspec:\n", "\nspec:\n  state: Stopped\n"), encoding="utf-8")
+    place.merge()
+    build(place, tmp_path / "site", "studio-kite")
+    page = browser.new_page()
+    with serve(tmp_path / "site") as url:
+        visit = Visit(page)
+        visit.open(f"{url}/tenants/studio-kite/new-instance.html")
+        values = {"name": "two", "app": "comfyui", "gpuSpec": "l4-quarter", "use-comfy-home": True}
+        fill(visit, {**values, "folder-comfy-home": "/workspace"})
+        assert visit.page.locator("#result").is_visible(), visit.page.inner_text("#problems")
+        fill(visit, {"replicas": "2"})
+        assert "comfy-home is a storage for one replica" in visit.page.inner_text("#problems")
+    page.close()
+
+
+def test_a_choice_stays_if_it_becomes_impossible(site: Site, visit: Visit) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/new-instance.html")
+    fill(visit, {"name": "large", "app": "jupyter", "gpuSpec": "l4-whole", "replicas": "9"})
+    assert visit.page.input_value("#gpuSpec") == "l4-whole"
+    assert not visit.page.locator("#result").is_visible()
+    fill(visit, {"replicas": "1"})
+    assert "gpuSpec: l4-whole" in read_result(visit)[1]
+
+
+def test_a_full_stock_is_no_choice(site: Site, browser: Browser, tmp_path: Path) -> None:
+    shutil.copytree(site.folder, tmp_path / "site")
+    path = tmp_path / "site/catalog/offers.json"
+    offers = json.loads(path.read_text(encoding="utf-8"))
+    for spec in offers["gpuSpecs"]:
+        spec["free"] = 0 if spec["name"] == "l4-whole" else spec["free"]
+    path.write_text(json.dumps(offers), encoding="utf-8")
+    page = browser.new_page()
+    with serve(tmp_path / "site") as url:
+        page.goto(f"{url}/tenants/studio-kite/new-instance.html")
+        wait_for_form(page)
+        options = page.eval_on_selector_all(
+            "#gpuSpec option", "all => all.map(each => [each.value, each.disabled, each.text])"
+        )
+    (full,) = [option for option in options if option[0] == "l4-whole"]
+    assert full[1]
+    assert full[2].endswith("0 free (no free unit)")
+    assert not next(option[1] for option in options if option[0] == "l4-quarter")
+    page.close()
+
+
+def test_with_too_many_names_a_form_says_that_it_does_not_compare_them(
+    site: Site, visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allotment.portal.pages.form_facts.MAX_NAMES", 2)
+    build(site.place, tmp_path / "site", "studio-kite")
+    with serve(tmp_path / "site") as url:
+        visit.open(f"{url}/tenants/studio-kite/new-storage.html")
+        fill(visit, {"name": "extra", "storageSpec": "block-ssd"})
+        assert "The tenant has too many files to compare their names" in visit.page.inner_text("#effect")
+
+
+def test_without_members_that_can_log_in_an_app_is_no_choice(site: Site, browser: Browser, tmp_path: Path) -> None:
+    shutil.copytree(site.folder, tmp_path / "site")
+    path = tmp_path / "site/tenants/studio-kite/new-instance.html"
+    text = path.read_text(encoding="utf-8")
+    assert '"canLogIn": true' in text
+    path.write_text(text.replace('"canLogIn": true', '"canLogIn": false'), encoding="utf-8")
+    page = browser.new_page()
+    with serve(tmp_path / "site") as url:
+        page.goto(f"{url}/tenants/studio-kite/new-instance.html")
+        wait_for_form(page)
+        page.select_option("#app", "jupyter")
+        page.fill("#name", "lab")
+        assert "Nobody could log in to this app: first add a member with a subject." in page.inner_text("#problems")
+        assert not page.locator("#result").is_visible()
+    page.close()
+
+
+def test_the_link_opens_the_forge_with_the_file(site: Site, visit: Visit) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/new-storage.html")
+    fill(visit, {"name": "extra", "storageSpec": "block-ssd"})
+    path, text, _ = read_result(visit)
+    link = visit.page.locator("#open").get_attribute("href")
+    assert link is not None
+    from urllib.parse import parse_qs, urlsplit
+
+    parts = urlsplit(link)
+    assert parts.path.endswith("/new/main")
+    query = parse_qs(parts.query)
+    assert query["filename"] == [path]
+    assert query["value"] == [text if text.endswith("\n") else f"{text}\n"]
+    assert not visit.page.locator("#hint").is_visible()
+
+
+def test_invoices_print_without_navigation(site: Site, browser: Browser) -> None:
+    page = browser.new_page()
+    page.emulate_media(media="print")
+    page.goto(f"{site.url}/tenants/studio-kite/invoices/2026-11.html")
+    assert not page.locator("nav").is_visible()
+    assert page.locator("article").is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page.close()
+
+
+def test_a_form_writes_the_first_file_of_members(site: Site, visit: Visit, allot: Allot, tmp_path: Path) -> None:
+    place = site.place.copy(tmp_path)
+    (place.root / "tenants/uni-lab/members.yaml").unlink()
+    with serve_merged(place, tmp_path / "site", "uni-lab") as url:
+        visit.open(f"{url}/tenants/uni-lab/members.html")
+        assert "The tenant declares no members." in visit.page.inner_text("main")
+        fill(visit, {"name": "mia", "role": "Admin", "login": "mia-k"})
+        path, text, command = read_result(visit)
+        assert visit.page.inner_text("#open").startswith("Create the file")
+        assert "uni-lab" in (visit.page.get_attribute("#open", "href") or "")
+    written = run_command(allot, place, tmp_path, command, path)
+    assert text.rstrip("\n") == written.rstrip("\n")
+
+
+DESCRIPTIONS = (
+    "displayName: Web",
+    "displayName: Web\n  description: |\n    One line.\n\n    Another: line.",
+    "description: a",
+)
+
+
+@pytest.mark.parametrize("fields", DESCRIPTIONS)
+def test_a_form_stops_an_instance_with_a_description(
+    site: Site, visit: Visit, allot: Allot, tmp_path: Path, fields: str
+) -> None:
+    root = tmp_path / "repo"
+    git(tmp_path, "clone", "-q", str(site.place.remote), str(root))
+    path = root / "tenants/uni-lab/instances/group-a.yaml"
+    edit(root, str(path.relative_to(root)), "\nspec:\n", f"\nspec:\n  {fields}\n")
+    before = path.read_text(encoding="utf-8")
+    git(root, "-c", "user.name=a", "-c", "user.email=a@gpu.test", "commit", "-q", "-a", "-m", "Describe it")
+    result = allot("instance", "stop", "uni-lab/group-a", "--repo", root)
+    assert result.code == 0, result.err
+    visit.open(f"{site.url}/tenants/uni-lab/instances/group-a.html")
+    assert visit.page.evaluate("text => setState(text, 'Stopped')", before) == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("users", ["  users:\n  - name: ada\n    role: Admin\n", "  users:\n      - name: ada\n"])
+def test_a_file_of_members_in_another_form_is_left_to_the_command(site: Site, visit: Visit, users: str) -> None:
+    visit.open(f"{site.url}/tenants/uni-lab/members.html")
+    user = {"name": "mia", "role": "Admin", "login": "", "subject": ""}
+    assert visit.page.evaluate("([text, user]) => addUser(text, user)", [f"spec:\n{users}", user]) is None
+
+
+ODD_SPECS = (
+    'description: "a\n    b"',
+    "description: 'a\n    b'",
+    "description: a\n    b",
+    "description: a\n    - b",
+    "description: a\n\n    b",
+    "description: >\n    state: Stopped\n    size: 1Gi",
+    "description: |\n    a\n  \n    state: Stopped",
+    "description: |2\n      a",
+    "description: |\n\n    a\n   # b",
+    "description:\n    a",
+    "description: &a b",
+    "description: {a: b,\n  size: 3Gi}",
+    "labels: {a: b}",
+    "other:\n    state: Stopped\n    size: 1Gi\n    users:\n      - name: abc",
+    "other: |\n    state: Stopped\n    size: 1Gi\n    users:\n    - name: abc",
+    '"state": Running',
+    "state:  Running # now",
+    "? a\n  : b",
+    "users:\n    # all\n    - name: ada\n      note: |\n        - name: zoe\n    - name: zoe",
+    "users:\n    - name: ada\n\n    - name: zoe\n  groups:\n    - name: all",
+    "users:\n  - name: ada",
+)
+ODD_FILES = (
+    "a: |\n  size: 5Gi\nspec:\n  cluster: eu\n",
+    "spec:\n  size: 5Gi\nmetadata:\n  size: 1Gi\n  users: a\n# end\n",
+    "spec:\n    size: 5Gi\n    users:\n    - name: a\n",
+    "spec: {size: 5Gi}\n",
+    "---\nspec:\n  size: 5Gi\n",
+    "spec:\n\n  # Here.\n  size: 5Gi # now\n\n  # There.\n\nmetadata:\n  name: a\n",
+    "spec:\n- size: 5Gi\n",
+)
+EDITS = (
+    "text => setState(text, 'Stopped')",
+    "text => setState(text, 'Running')",
+    "text => setSize(text, '9Gi')",
+    "text => addUser(text, {name: 'mia', role: 'Admin', login: '', subject: ''})",
+)
+
+
+def change_value(edit: int, file: dict[str, Any]) -> None:
+    """Make an edit of EDITS in the value of a file."""
+    spec = file["spec"]
+    if edit == 0:
+        spec["state"] = "Stopped"
+    elif edit == 1:
+        spec.pop("state", None)
+    elif edit == 2:
+        spec["size"] = "9Gi"
+    else:
+        users = [*spec.get("users", []), {"name": "mia", "role": "Admin"}]
+        spec["users"] = sorted(users, key=lambda user: str(user["name"]))
+
+
+def list_odd_files(root: Path) -> Iterator[str]:
+    """Yield files in many forms, among them those of the sample with a random change of a line."""
+    yield from ODD_FILES
+    for spec in ODD_SPECS:
+        yield f"metadata:\n  name: abc\nspec:\n  {spec}\n  size: 5Gi\n"
+        yield f"spec:\n  size: 5Gi\n  {spec}\nmetadata:\n  name: abc\n"
+    chance = random.Random(11)
+    files = [path.read_text(encoding="utf-8") for path in sorted((root / "tenants").rglob("*.yaml"))]
+    yield from files
+    parts = [line for spec in ODD_SPECS for line in f"  {spec}".split("\n")] + [
+        "",
+        "  ",
+        "    # b",
+        "    b",
+        "a:",
+        "- b",
+    ]
+    for _ in range(4000):
+        lines = chance.choice(files).split("\n")
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(lines))
+            lines[at : at + chance.randint(0, 1)] = chance.sample(parts, chance.randint(1, 2))
+        yield "\n".join(lines)
+
+
+def test_an_edit_changes_only_its_field_in_files_of_any_form(site: Site, visit: Visit) -> None:
+    """The script returns the file with exactly this change, or null if it can't edit the form of the file."""
+    visit.open(f"{site.url}/tenants/uni-lab/members.html")
+    valid = [text for text in list_odd_files(site.place.root) if is_readable(text)]
+    assert len(valid) > 500
+    for number, edit_text in enumerate(EDITS):
+        results = visit.page.evaluate(f"texts => texts.map({edit_text})", valid)
+        assert sum(result is not None for result in results) > 50
+        for text, result in zip(valid, results, strict=True):
+            if result is not None:
+                expected = yaml.safe_load(text)
+                change_value(number, expected)
+                changed = yaml.safe_load(result)
+                if number == 3:
+                    changed["spec"]["users"].sort(key=lambda user: str(user["name"]))
+                assert changed == expected, (text, result)
+
+
+def is_readable(text: str) -> bool:
+    """Return whether a file can be a declaration: unique keys, and a spec with fields."""
+    if documents.read(text.encode()).findings or not isinstance(spec := yaml.safe_load(text).get("spec"), dict):
+        return False
+    users = spec.get("users", [])
+    return isinstance(users, list) and all(isinstance(user, dict) and "name" in user for user in users)
