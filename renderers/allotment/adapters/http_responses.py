@@ -66,7 +66,7 @@ def read_body(answer: urllib3.BaseHTTPResponse, seconds: float, limit: int) -> b
 
 def error_text(error: Exception) -> str:
     """Return the text of _ERROR_TEXTS for an error that prevented a response, or else the name of the error's type."""
-    return next((words for kind, words in _ERROR_TEXTS if isinstance(error, kind)), type(error).__name__)
+    return next((message for kind, message in _ERROR_TEXTS if isinstance(error, kind)), type(error).__name__)
 
 
 def read_reason(answer: urllib3.BaseHTTPResponse) -> str:

@@ -236,13 +236,13 @@ class _ProbeHandler(RequestHandler):
             self.close_connection = True
             self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "text/plain", b"too long\n")
             return
-        came = self._check_signature(int(length))
-        self.answers.on_webhook_outcome(came)
-        if came == "taken":
+        outcome = self._check_signature(int(length))
+        self.answers.on_webhook_outcome(outcome)
+        if outcome == "taken":
             self.answers.on_webhook()
             self._send(HTTPStatus.ACCEPTED, "text/plain", b"looking\n")
         else:
-            status = HTTPStatus.UNAUTHORIZED if came == "unsigned" else HTTPStatus.FORBIDDEN
+            status = HTTPStatus.UNAUTHORIZED if outcome == "unsigned" else HTTPStatus.FORBIDDEN
             self._send(status, "text/plain", b"not signed with the secret\n")
 
     def _check_signature(self, length: int) -> WebhookOutcome:

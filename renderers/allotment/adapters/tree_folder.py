@@ -146,8 +146,8 @@ def _list_existing_files(out: Path) -> frozenset[str]:
                 elif entry.is_file(follow_symlinks=False) and (path == MARKER or path.endswith(".yaml")):
                     files.add(path)
                 else:
-                    words = f"holds {quote_value(path)}, which `allot render` didn't write: name another folder"
-                    raise OperationRefused(f"{quote_value(str(out))} {words}")
+                    message = f"holds {quote_value(path)}, which `allot render` didn't write: name another folder"
+                    raise OperationRefused(f"{quote_value(str(out))} {message}")
     return frozenset(files)
 
 
@@ -179,6 +179,6 @@ def _swap_folders(new: Path, old: Path, aside: Path) -> None:
             os.rename(old, aside)
         os.rename(new, old)
     except OSError as error:
-        words = f"can't be replaced ({error.strerror}): is it a mount point? Name a folder inside it"
-        raise OperationRefused(f"{quote_value(str(old))} {words}") from None
+        message = f"can't be replaced ({error.strerror}): is it a mount point? Name a folder inside it"
+        raise OperationRefused(f"{quote_value(str(old))} {message}") from None
     shutil.rmtree(aside, ignore_errors=True)

@@ -39,12 +39,21 @@ class DeclaredResource(NamedTuple):
 
 def parse_resource_path(path: str) -> DeclaredResource | None:
     """Return the resource that a path declares; None if it declares no resource that a status lists."""
-    if not path.startswith("tenants/") or not isinstance(spot := parse_path(path), DeclarationPath):
+    if not path.startswith("tenants/") or not isinstance(declaration_path := parse_path(path), DeclarationPath):
         return None
     resource_kind: ResourceKind | None = next(
-        (candidate for candidate in RESOURCE_KINDS.values() if candidate.kind == spot.kind and candidate.reported), None
+        (
+            candidate
+            for candidate in RESOURCE_KINDS.values()
+            if candidate.kind == declaration_path.kind and candidate.reported
+        ),
+        None,
     )
-    return DeclaredResource(resource_kind.word, spot.scope.name, spot.name, path) if resource_kind is not None else None
+    return (
+        DeclaredResource(resource_kind.word, declaration_path.scope.name, declaration_path.name, path)
+        if resource_kind is not None
+        else None
+    )
 
 
 def list_resources(source: CommitSource, tenant: str) -> Iterator[DeclaredResource]:
@@ -56,10 +65,10 @@ def list_resources(source: CommitSource, tenant: str) -> Iterator[DeclaredResour
 
 def read_declaration_at(source: CommitSource, path: str) -> DeclarationFile[Declaration] | None:
     """Return the declaration at a path; None if there is none, or if it can't be read."""
-    spot = parse_path(path)
-    assert isinstance(spot, DeclarationPath)
+    declaration_path = parse_path(path)
+    assert isinstance(declaration_path, DeclarationPath)
     try:
-        return read_declaration(path, source.read(path), spot)[0]
+        return read_declaration(path, source.read(path), declaration_path)[0]
     except KeyError:
         return None
 
@@ -95,14 +104,17 @@ def explain_stop(source: CommitSource, path: str) -> str | None:
     return waits[0].message if waits else ""
 
 
-def is_declared_in(source: CommitSource, spot: DeclaredResource, cluster: str) -> bool:
+def is_declared_in(source: CommitSource, resource: DeclaredResource, cluster: str) -> bool:
     """Return whether a resource is declared in a cluster.
 
     If the file has the line `cluster: NAME` as `allot fmt` writes it, the file is not parsed. A tenant can put such a
     line into a longer text, but this misleads only the view of the tenant's own resource.
     """
     line = f"\n  cluster: {cluster}\n".encode()
-    return line in source.read(spot.path) or find_cluster(source, read_declaration_at(source, spot.path)) == cluster
+    return (
+        line in source.read(resource.path)
+        or find_cluster(source, read_declaration_at(source, resource.path)) == cluster
+    )
 
 
 def is_declared(source: CommitSource, item: BrakeItem) -> bool:

@@ -178,8 +178,8 @@ def _check_status_branch(
     if tip is None:
         return StatusBranch(branch, own, "" if own is None else "its branch is gone")
     if own is None:
-        words = f"{reported_ref(cluster)} is missing, so no commit of the branch is trusted: push the ref again from a backup"
-        return StatusBranch(branch, None, words)
+        message = f"{reported_ref(cluster)} is missing, so no commit of the branch is trusted: push the ref again from a backup"
+        return StatusBranch(branch, None, message)
     return StatusBranch(branch, own, "" if tip == own else f"commit {tip} is not the reporter's")
 
 

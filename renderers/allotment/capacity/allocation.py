@@ -209,7 +209,7 @@ def _tenant_unit_limits(
 
     An instance has a limit only if it is not retained, and if it claims more units than it already has.
     """
-    old = {instance_key(claim): was for claim in claims if (was := published(claim)) is not None}
+    old = {instance_key(claim): before for claim in claims if (before := published(claim)) is not None}
     declared, old_gpus = _count_gpus(catalog, claims), _count_gpus(catalog, old.values())
     current_claims = {
         key: claim._replace(units=retained_units(claim, old.get(key)))

@@ -176,8 +176,8 @@ def _count_ready_units(repo: Path | None, url: str | None) -> dict[tuple[str, st
     from allotment.reports.status_tables import is_stale
 
     try:
-        here, remote, clusters = open_status_remote(repo, url)
-        now = read_reported_status(here, remote, clusters, ())
+        repository, remote, clusters = open_status_remote(repo, url)
+        now = read_reported_status(repository, remote, clusters, ())
     except OperationRefused as error:
         if not is_quiet():
             click.echo(f"the number of ready units is unknown: {error}", err=True)

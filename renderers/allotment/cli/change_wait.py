@@ -125,13 +125,13 @@ def list_targets(change_set: ChangeSet) -> Iterator[WaitTarget]:
 
     kinds = {resource_kind.kind.name for resource_kind in RESOURCE_KINDS.values() if resource_kind.reported}
     for path, data in sorted(change_set.files.items()):
-        spot = parse_path(path)
-        if not isinstance(spot, DeclarationPath) or spot.kind.name not in kinds:
+        declaration_path = parse_path(path)
+        if not isinstance(declaration_path, DeclarationPath) or declaration_path.kind.name not in kinds:
             continue
         goal = GONE_GOAL
         if data is not None:
-            declared, _ = read_declaration(path, data, spot)
+            declared, _ = read_declaration(path, data, declaration_path)
             goal = READY
             if declared is not None and isinstance(declared.model, GPUInstance):
                 goal = RUNNING if declared.model.spec.state == "Running" else STOPPED
-        yield WaitTarget(spot.scope.name, spot.name, None, goal)
+        yield WaitTarget(declaration_path.scope.name, declaration_path.name, None, goal)

@@ -148,12 +148,12 @@ class _ResultPrinter:
         self,
         numbers: Iterable[int],
         state: StatusState | None,
-        words: str,
+        message: str,
         trouble: Literal["forge", "refused", "bug"] | None,
     ) -> None:
         from allotment.reports.outputs.comment import SaidOutput
 
-        self._results.append(SaidOutput(tuple(numbers), state, words, trouble))
+        self._results.append(SaidOutput(tuple(numbers), state, message, trouble))
 
 
 def _format_numbers(numbers: Iterable[int]) -> str:

@@ -15,9 +15,9 @@ from allotment import VERSION
 from allotment.problems import escape_unprintable, hide_secrets
 
 
-def report_tenant_bugs(traces: Mapping[str, str]) -> None:
+def report_tenant_bugs(tracebacks: Mapping[str, str]) -> None:
     """Write a report for each tenant that ran into a bug, and name the reports on standard error."""
-    for tenant, trace in sorted(traces.items()):
+    for tenant, trace in sorted(tracebacks.items()):
         click.echo(
             f"allot: tenant {escape_unprintable(tenant)} ran into a bug in Allotment; please send us {write_report(trace)}",
             err=True,

@@ -126,19 +126,19 @@ def _diagnose_cluster(
     declaration = declared.get_singleton(Cluster)
     if declaration is None:
         raise OperationRefused(f"clusters/{name}/cluster.yaml can't be read: allot validate shows the reason")
-    here = ApiServer.from_kubeconfig(*at)
-    hub_api = here if hub == (None, None) else ApiServer.from_kubeconfig(hub[0] or at[0], hub[1])
+    tenant_api = ApiServer.from_kubeconfig(*at)
+    hub_api = tenant_api if hub == (None, None) else ApiServer.from_kubeconfig(hub[0] or at[0], hub[1])
     published, begun = fetch_published_commit(root, name), time.monotonic()
-    looked = take_snapshot(
-        here,
+    snapshot = take_snapshot(
+        tenant_api,
         hub_api,
         (*ALL_QUERIES, *WHOLE_OBJECT_QUERIES),
         (requirement.api for requirement in apis.list_required_apis(catalog, declared)),
     )
-    since = looked.now - datetime.timedelta(seconds=time.monotonic() - begun)
-    logins = check_login(source, check, name, declaration.model.spec.oidc, looked.now)
-    compared = compare_live_objects(published, name, looked, since)
-    diagnoses = diagnose_cluster(looked, catalog, declared)
+    since = snapshot.now - datetime.timedelta(seconds=time.monotonic() - begun)
+    logins = check_login(source, check, name, declaration.model.spec.oidc, snapshot.now)
+    compared = compare_live_objects(published, name, snapshot, since)
+    diagnoses = diagnose_cluster(snapshot, catalog, declared)
     return sort_by_severity([*diagnoses, *logins, *edits.diagnose_edits(compared)])
 
 

@@ -53,7 +53,7 @@ MAX_LINE_LENGTH = 100  # longer lines of a file are not shown
 Format = Callable[[Sequence[Problem], CheckedScope], str]
 
 
-def as_text(problems: Sequence[Problem], judged: CheckedScope, reader: ProblemContext = NO_CONTEXT) -> str:
+def as_text(problems: Sequence[Problem], scope: CheckedScope, reader: ProblemContext = NO_CONTEXT) -> str:
     """Return the problems as coloured text: one line for each problem, and a summary unless --quiet was given.
 
     If `reader` can read files, the faulty line of the file follows each problem.
@@ -72,19 +72,19 @@ def as_text(problems: Sequence[Problem], judged: CheckedScope, reader: ProblemCo
     if is_quiet():
         return "".join(f"{line}\n" for line in lines)
     errors = [problem for problem in problems if not problem.warning]
-    rest = f"; {judged.elsewhere_summary}" if judged.elsewhere else ""
+    rest = f"; {scope.elsewhere_summary}" if scope.elsewhere else ""
     if errors:
         count, paths = pluralize(len(errors), "problem"), sorted({problem.path for problem in errors})
         where = (
             escape_unprintable(reader.format_path(paths[0]), 400) if len(paths) == 1 else pluralize(len(paths), "file")
         )
         lines.append(
-            f"{count} in {where} ({judged} read{rest}). Correct {pronoun_for(len(errors))} and run `allot validate` again; `allot explain KIND.spec.FIELD` explains a field."
+            f"{count} in {where} ({scope} read{rest}). Correct {pronoun_for(len(errors))} and run `allot validate` again; `allot explain KIND.spec.FIELD` explains a field."
             f"{_describe_fixes(errors)}"
         )
     else:
         warned = f", {pluralize(len(problems), 'warning')}" if problems else ""
-        lines.append(click.style(f"{judged}: fine{warned}", fg="green") + rest)
+        lines.append(click.style(f"{scope}: fine{warned}", fg="green") + rest)
     return "\n".join(lines) + "\n"
 
 
@@ -105,15 +105,15 @@ def _point_at_column(text: str, column: int, colour: str) -> list[str]:
     return [f"    {escape_unprintable(text)}", f"    {' ' * len(prefix)}{click.style('^', fg=colour, bold=True)}"]
 
 
-def as_json(problems: Sequence[Problem], judged: CheckedScope) -> str:
+def as_json(problems: Sequence[Problem], scope: CheckedScope) -> str:
     """Return one JSON object with all problems."""
     from allotment.reports import outputs
     from allotment.reports.outputs.validate import ValidateOutput, problem_output
 
-    return outputs.as_json(ValidateOutput(**judged._asdict(), problems=tuple(map(problem_output, problems))))
+    return outputs.as_json(ValidateOutput(**scope._asdict(), problems=tuple(map(problem_output, problems))))
 
 
-def as_github(problems: Sequence[Problem], judged: CheckedScope) -> str:
+def as_github(problems: Sequence[Problem], scope: CheckedScope) -> str:
     """Return the problems as workflow commands of GitHub, with special characters escaped."""
 
     def escaped(text: str, more: str = "") -> str:
@@ -126,12 +126,12 @@ def as_github(problems: Sequence[Problem], judged: CheckedScope) -> str:
         f"title={escaped(problem.rule, ':,')}::{escaped(f'{problem.field}: {problem.message}')}\n"
         for problem in problems
     ]
-    if judged.elsewhere:
-        lines.append(f"::notice title=elsewhere::{escaped(judged.elsewhere_summary)}\n")
+    if scope.elsewhere:
+        lines.append(f"::notice title=elsewhere::{escaped(scope.elsewhere_summary)}\n")
     return "".join(lines)
 
 
-def as_gitlab(problems: Sequence[Problem], judged: CheckedScope) -> str:
+def as_gitlab(problems: Sequence[Problem], scope: CheckedScope) -> str:
     """Return GitLab's code quality report. It is a list of problems, so it has no place for a summary."""
     report = [
         {
@@ -157,7 +157,7 @@ def _sarif_rule(rule: str) -> dict[str, Any]:
     return {"id": rule, **more}
 
 
-def as_sarif(problems: Sequence[Problem], judged: CheckedScope) -> str:
+def as_sarif(problems: Sequence[Problem], scope: CheckedScope) -> str:
     """Return a SARIF 2.1.0 log."""
     results = [
         {
@@ -181,8 +181,8 @@ def as_sarif(problems: Sequence[Problem], judged: CheckedScope) -> str:
         "rules": [_sarif_rule(rule) for rule in sorted({problem.rule for problem in problems})],
     }
     run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    if judged.elsewhere:
-        note = {"level": "note", "message": {"text": judged.elsewhere_summary}}
+    if scope.elsewhere:
+        note = {"level": "note", "message": {"text": scope.elsewhere_summary}}
         run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": [note]}]
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=2) + "\n"

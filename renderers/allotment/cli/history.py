@@ -38,8 +38,8 @@ def command(what: str, cluster: str | None, limit: int, style: str, repo: Path |
     if not rows:
         check_names(view, tenant, name)
         if not is_quiet():
-            words = f"no cluster has reported a change of {escape_unprintable(what)} yet: `allot status {escape_unprintable(what)}` shows its state"
-            click.echo(words, err=True)
+            message = f"no cluster has reported a change of {escape_unprintable(what)} yet: `allot status {escape_unprintable(what)}` shows its state"
+            click.echo(message, err=True)
     if style == "json":
         from allotment.reports.outputs import as_json
         from allotment.reports.outputs.history import HistoryOutput, change_output

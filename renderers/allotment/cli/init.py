@@ -142,8 +142,8 @@ def _ask_missing_values(branch: str, options: dict[str, str | None], sample: boo
     required_names = _QUESTIONS.keys() - (_CLOUD_OPTIONS if sample else ())
     missing = [name for name in _QUESTIONS if name in required_names and not options[name]]
     wrong = [
-        f"{_format_option(name)}: {words}"
-        for name, words in _find_wrong_values(branch, options, sample)
+        f"{_format_option(name)}: {message}"
+        for name, message in _find_wrong_values(branch, options, sample)
         if name not in missing
     ]
     if missing and not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -164,9 +164,9 @@ def _ask_value(name: str, branch: str, options: dict[str, str | None], sample: b
 
     def right(text: str) -> str:
         options[name] = choice.convert(text, None, None) if name == "forge" else text
-        for option, words in _find_wrong_values(branch, options, sample):
+        for option, message in _find_wrong_values(branch, options, sample):
             if option == name:
-                raise click.UsageError(words)
+                raise click.UsageError(message)
         return text
 
     hint = f" ({', '.join(FORGES)})" if name == "forge" else ""

@@ -202,8 +202,8 @@ def print_troubles(listing: ResourceListing) -> None:
     """Print to standard error which clusters have no usable or no recent report, unless --quiet was given."""
     print_stale_notices(listing)
     if not is_quiet():
-        for name, words in sorted(listing.troubles.items()):
-            click.echo(f"{escape_unprintable(name)}: {escape_unprintable(words, 1000)}", err=True)
+        for name, message in sorted(listing.troubles.items()):
+            click.echo(f"{escape_unprintable(name)}: {escape_unprintable(message, 1000)}", err=True)
 
 
 def print_stale_notices(listing: ResourceListing) -> None:

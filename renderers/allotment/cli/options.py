@@ -128,7 +128,7 @@ def _set_quiet(context: click.Context, parameter: click.Parameter, quiet: bool) 
 def shared_options() -> list[click.Option]:
     """Return the options that every command takes: -C and --quiet."""
     folder = click.Path(exists=True, file_okay=False, path_type=Path)
-    words = "Change to DIR before doing anything else."
+    message = "Change to DIR before doing anything else."
     return [
         click.Option(
             ["-C", "begin_in"],
@@ -137,7 +137,7 @@ def shared_options() -> list[click.Option]:
             is_eager=True,
             expose_value=False,
             callback=_change_folder,
-            help=words,
+            help=message,
         ),
         click.Option(
             ["-q", "--quiet"],

@@ -188,16 +188,16 @@ def _find_declared_branch(root: Path) -> str:
 
     # If the declaration of the platform is invalid, the branch may be the default. The plan reports the problem later.
     branch = find_fetched_branch(root, Repository(root))
-    name, here = f"origin/{branch}", open_offline(root)
+    name, repository = f"origin/{branch}", open_offline(root)
     bring = f"run `git fetch origin {branch}`, or `git push origin {branch}` if the branch has never been pushed"
-    if here.git.url_of("origin") is None:
+    if repository.git.url_of("origin") is None:
         bring = f"this repository has no remote named origin yet. Add it and push {branch}"
     otherwise = (
         f"{name} isn't in this clone, but a plan without --base needs it: {bring}, or name a commit with --base, such"
         " as --base HEAD for uncommitted changes"
     )
     full = f"{REMOTES_PREFIX}{name}"  # the full ref, because a local branch may also have the name origin/…
-    here.resolve(full, otherwise if here.has_commits() else NO_COMMIT_TEXT)
+    repository.resolve(full, otherwise if repository.has_commits() else NO_COMMIT_TEXT)
     return full
 
 

@@ -88,7 +88,7 @@ def build(
         pull_requests=_create_pull_request_reader(clone, pending) if pending.is_requested else None,
     )
     result = builder.build(current_time())
-    report_tenant_bugs(result.traces)
+    report_tenant_bugs(result.tracebacks)
     if style == "json":
         from allotment.reports.outputs import as_json
 
@@ -98,7 +98,7 @@ def build(
             pages=result.pages,
             changed=result.changed,
             removed=result.removed,
-            failed_tenants=tuple(sorted(result.traces)),
+            failed_tenants=tuple(sorted(result.tracebacks)),
         )
         click.echo(as_json(output), nl=False)
     else:
@@ -106,7 +106,7 @@ def build(
             f"{out} has {pluralize(result.pages, 'page')} of commit {result.commit[:12]}: {result.changed} changed,"
             f" {result.removed} removed"
         )
-    if result.traces:
+    if result.tracebacks:
         click.get_current_context().exit(3)
 
 

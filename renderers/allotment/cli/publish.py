@@ -158,8 +158,8 @@ def command(
         click.echo(_as_json(outcome, dry_run), nl=False)
     else:
         _print_result(outcome, remote, dry_run)
-    for cluster, words in sorted(publisher.status_reader.state.troubles.items()):
-        click.echo(f"status of {cluster}: {words}", err=True)
+    for cluster, message in sorted(publisher.status_reader.state.troubles.items()):
+        click.echo(f"status of {cluster}: {message}", err=True)
     if outcome.record_trouble:
         click.echo(f"record in doubt: {escape_unprintable(outcome.record_trouble, 1000)}", err=True)
     faulty = [cluster_commit for cluster_commit in outcome.commits if cluster_commit.branch_fault]
@@ -173,7 +173,7 @@ def command(
         outcome.release.retained_tenants or outcome.release.retained_clusters
     )
     if outcome.release is not None:
-        report_tenant_bugs(outcome.release.traces)
+        report_tenant_bugs(outcome.release.tracebacks)
     if is_retained or faulty:
         raise click.exceptions.Exit(EXIT_WITH_WARNINGS)
 
@@ -293,14 +293,14 @@ def _print_exceptions(assembly: Release) -> None:
     """Print to standard error the tenants and resources that are not published as declared."""
     for problem in assembly.problems:
         click.echo(f"warning: {problem}", err=True)
-    for words in assembly.waiting_instances:
-        click.echo(f"waits: {words}", err=True)
-    for words in assembly.pending_changes:
-        click.echo(f"waits: {words}", err=True)
-    for words in assembly.leaked_units:
-        click.echo(f"holds: {words}", err=True)
-    for words in assembly.pending_deletions:
-        click.echo(f"leaving: {words}", err=True)
+    for message in assembly.waiting_instances:
+        click.echo(f"waits: {message}", err=True)
+    for message in assembly.pending_changes:
+        click.echo(f"waits: {message}", err=True)
+    for message in assembly.leaked_units:
+        click.echo(f"holds: {message}", err=True)
+    for message in assembly.pending_deletions:
+        click.echo(f"leaving: {message}", err=True)
     for cluster, problems in assembly.retained_clusters.items():
         click.echo(f"retained: cluster {escape_unprintable(cluster)}, {pluralize(len(problems), 'problem')}:", err=True)
         for problem in problems:

@@ -53,23 +53,23 @@ def command(
     if not reason.strip() or len(reason) > 2000:
         raise click.UsageError("add --reason with a sentence on why the next attempt can succeed")
     root = find_repository(repo)
-    here, remote, clusters = open_status_remote(root, url)
+    repository, remote, clusters = open_status_remote(root, url)
     tenant, slash, name = what.partition("/")
     if not (tenant and slash and name):
         raise OperationRefused(
             f"{escape_unprintable(what)} is not in the format TENANT/STORAGE: name a storage such as solo-ada/models"
         )
-    ref = here.resolve_named_commit(ref)  # once, because somebody may check out another commit meanwhile
+    ref = repository.resolve_named_commit(ref)  # once, because somebody may check out another commit meanwhile
     if push:
         require_merged(root, ref)
     recovery = create_recovery_commit(
-        root, ref, what, reason, read_reported_status(here, remote, clusters, [tenant]), force=force
+        root, ref, what, reason, read_reported_status(repository, remote, clusters, [tenant]), force=force
     )
-    target = Remote(here, push) if push else None
+    target = Remote(repository, push) if push else None
     if target:
         push_recovery(target, recovery)
     else:
-        create_branch(here, recovery)
+        create_branch(repository, recovery)
     branch = recovery.branch.removeprefix("refs/heads/")
     if style == "json":
         from allotment.reports import outputs

@@ -105,22 +105,22 @@ def create_reporter(
     from allotment.services.reporter.reporter import Reporter, ReportTarget
 
     key = repository.sign_with(sight.signing_key) if sight.signing_key else None
-    here = ApiServer.from_kubeconfig(sight.kubeconfig, sight.context)
+    tenant_api = ApiServer.from_kubeconfig(sight.kubeconfig, sight.context)
     is_hub_separate = sight.argocd_kubeconfig is not None or sight.argocd_context is not None
-    hub = (
+    argocd_api = (
         ApiServer.from_kubeconfig(sight.argocd_kubeconfig or sight.kubeconfig, sight.argocd_context)
         if is_hub_separate
-        else here
+        else tenant_api
     )
     store = ObservedObjects(cluster)
     of_cluster = f"{names.MANAGED_BY_SELECTOR},{names.CLUSTER}={cluster}"
-    watches = [Watch(here, kind, store) for kind in CLUSTER_KINDS]
-    watches += [Watch(hub, kind, store, WatchTiming(), of_cluster) for kind in HUB_KINDS]
+    watches = [Watch(tenant_api, kind, store) for kind in CLUSTER_KINDS]
+    watches += [Watch(argocd_api, kind, store, WatchTiming(), of_cluster) for kind in HUB_KINDS]
     for watch in watches:
         watch.start()
         click.get_current_context().call_on_close(watch.stop)
     return Reporter(
-        ClusterSession(cluster, watches, store, STOCKS_OWNER, here.server_time),
+        ClusterSession(cluster, watches, store, STOCKS_OWNER, tenant_api.server_time),
         ReportTarget(
             repository, Remote(repository, urls.status, keep=True), key, Remote(repository, urls.rendered, keep=True)
         ),

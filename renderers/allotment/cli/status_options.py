@@ -196,11 +196,11 @@ def print_declared_commit(
         print_commit_age(declared, view.clone.count_differing_files(declared), now)
     if state is not None and (lag := format_headline(state, declared.branch or "HEAD", tenant)):
         click.echo(escape_unprintable(lag, 1000), err=True)
-    for name, words in sorted(view.reported_status.troubles.items()):
+    for name, message in sorted(view.reported_status.troubles.items()):
         if cluster in (None, name):
-            more = f": {suggest_reporter(name)}" if words == NEVER_REPORTED else ""
+            more = f": {suggest_reporter(name)}" if message == NEVER_REPORTED else ""
             click.echo(
-                f"{escape_unprintable(name)}: {escape_unprintable(words, 1000)}{escape_unprintable(more)}", err=True
+                f"{escape_unprintable(name)}: {escape_unprintable(message, 1000)}{escape_unprintable(more)}", err=True
             )
 
 
@@ -211,5 +211,5 @@ def print_commit_age(declared: DeclaredCommit, differing: int, now: datetime.dat
     source = declared.source
     commit_time = datetime.datetime.fromtimestamp(source.repository.committed_at(source.commit), datetime.UTC)
     note = f"; the folder's changes ({pluralize(differing, 'file')}) don't count" if differing else ""
-    words = f"{declared.label} at {source.commit[:12]}, {format_age(commit_time.isoformat(), now)} old{note}"
-    click.echo(f"declared: {escape_unprintable(words, 400)}", err=True)
+    message = f"{declared.label} at {source.commit[:12]}, {format_age(commit_time.isoformat(), now)} old{note}"
+    click.echo(f"declared: {escape_unprintable(message, 400)}", err=True)

@@ -99,10 +99,10 @@ def list_stocks(*, cluster: str | None, style: str, repo: Path | None, url: str 
     now = datetime.datetime.now(datetime.UTC)
     print_declared_commit(view, now, cluster)
     if check.errors and not is_quiet():
-        words = (
+        message = (
             f"invalid declarations are ignored here: {pluralize(len(check.errors), 'problem')}, see `allot validate`"
         )
-        click.echo(words, err=True)
+        click.echo(message, err=True)
     claims = [claim for part in check.tally_entries.values() for claim in part.claims]
     offers, conditions = read_offers(check.catalog), build_filter(**filters)
     check_offer_names(conditions, offers, view.reporter_keys)

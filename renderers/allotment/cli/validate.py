@@ -136,26 +136,26 @@ def _has_commits(root: Path) -> bool:
 
 
 def _print_problems(check: RepositoryCheck, style: str, selected_paths: list[str], source: Source, root: Path) -> int:
-    problems, judged = check.problems, CheckedScope(check.file_count, len(check.tally_entries))
+    problems, scope = check.problems, CheckedScope(check.file_count, len(check.tally_entries))
     if selected_paths and "" not in selected_paths:
         problems = [
             *_warn_about_other_paths(selected_paths),
             *(problem for problem in problems if problem.touches(selected_paths)),
         ]
-        judged = CheckedScope(
+        scope = CheckedScope(
             _count_files(check, source, selected_paths),
             elsewhere=_count_errors(check.problems) - _count_errors(problems),
         )
     if style == "text":
-        click.echo(as_text(problems, judged, _create_problem_context(source, root)), nl=False)
+        click.echo(as_text(problems, scope, _create_problem_context(source, root)), nl=False)
     else:
-        click.echo(FORMATS[style](problems, judged), nl=False)
-    if judged.elsewhere and style == "gitlab":
-        click.echo(judged.elsewhere_summary, err=True)
-    if check.traces:
+        click.echo(FORMATS[style](problems, scope), nl=False)
+    if scope.elsewhere and style == "gitlab":
+        click.echo(scope.elsewhere_summary, err=True)
+    if check.tracebacks:
         from allotment.cli.crash import report_tenant_bugs
 
-        report_tenant_bugs(check.traces)
+        report_tenant_bugs(check.tracebacks)
     return 1 if _count_errors(problems) else 0
 
 
@@ -188,10 +188,10 @@ def _warn_about_other_paths(selected_paths: list[str]) -> Iterator[Problem]:
     from allotment.adapters.declaration_source import path_problem
     from allotment.declared.layout import ROOTS
 
-    words = f"the file is outside the folders of declarations, {', '.join(sorted(ROOTS))}, so it is ignored"
+    message = f"the file is outside the folders of declarations, {', '.join(sorted(ROOTS))}, so it is ignored"
     for path in sorted(set(selected_paths)):
         if path.split("/")[0] not in ROOTS:
-            yield path_problem(path, words, "layout")._replace(warning=True)
+            yield path_problem(path, message, "layout")._replace(warning=True)
 
 
 def _count_errors(problems: list[Problem]) -> int:

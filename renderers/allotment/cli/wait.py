@@ -198,7 +198,7 @@ class ResourceWait:
             silent_cluster: view.reported_status.troubles.get(silent_cluster, "it has been silent for a long time")
             for silent_cluster in sorted(silent & {row.resource.cluster for row in chosen})
         }
-        against = {row.path: words for row in self._rows if (words := self._find_contradiction(view, row))}
+        against = {row.path: message for row in self._rows if (message := self._find_contradiction(view, row))}
         for at, row in enumerate(self._rows):
             if row.resource.blob and row.path in against:
                 self._rows[at] = row._replace(stage=row.stage._replace(remedy=against[row.path]))
@@ -271,10 +271,10 @@ class ResourceWait:
                 f"`allot status {self._target}` shows details. To continue waiting, run this command again with a longer --timeout"
             ]
         more = f"; {escape_unprintable('; '.join(ways), 1000)}" if ways else ""
-        words = "time is up" if outcome == "TimedOut" else "it doesn't get there without a change"
-        head = f"{self._target} isn't {self._target.goal}: {words}"
+        message = "time is up" if outcome == "TimedOut" else "it doesn't get there without a change"
+        head = f"{self._target} isn't {self._target.goal}: {message}"
         if outcome == "TimedOut" and self._unknown_clusters:
-            unknown = "; ".join(f"{cluster}: {words}" for cluster, words in self._unknown_clusters.items())
+            unknown = "; ".join(f"{cluster}: {message}" for cluster, message in self._unknown_clusters.items())
             head = f"{self._target}: time is up, and it is unknown whether it is {self._target.goal}"
             head += f" ({escape_unprintable(unknown, 1000)})"
         click.echo(f"{head}{more}", err=True)

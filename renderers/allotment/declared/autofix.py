@@ -28,7 +28,7 @@ def is_fixable(problem: Problem) -> bool:
     return is_mark or is_fixed_by_quotes(problem)
 
 
-def autofix(path: str, data: bytes, spot: DeclarationPath) -> bytes:
+def autofix(path: str, data: bytes, declaration_path: DeclarationPath) -> bytes:
     """Return a declaration with its schema line, with unambiguous values, and without a byte order mark.
 
     Quotes are added to values that YAML parsers interpret differently, and to numbers in fields that require text. In a
@@ -36,17 +36,17 @@ def autofix(path: str, data: bytes, spot: DeclarationPath) -> bytes:
     """
     data = data.removeprefix(_BYTE_ORDER_MARK)
     for _ in range(_MAX_ROUNDS):  # a round finds at most MAX_FINDINGS problems
-        if (changed := _quote_ambiguous_values(path, data, spot)) == data:
+        if (changed := _quote_ambiguous_values(path, data, declaration_path)) == data:
             break
         data = changed
     if data.startswith(SCHEMA_PREFIX.encode()) or documents.read(data).value is None:
         return data
-    return build_schema_line(path, spot.kind.name).encode() + data
+    return build_schema_line(path, declaration_path.kind.name).encode() + data
 
 
-def _quote_ambiguous_values(path: str, data: bytes, spot: DeclarationPath) -> bytes:
+def _quote_ambiguous_values(path: str, data: bytes, declaration_path: DeclarationPath) -> bytes:
     """Read a declaration once, and return it with the values and keys in a notation that has one meaning."""
-    problems = [problem for problem in read_declaration(path, data, spot)[1] if is_fixed_by_quotes(problem)]
+    problems = [problem for problem in read_declaration(path, data, declaration_path)[1] if is_fixed_by_quotes(problem)]
     if not problems:
         return data
     at = {(problem.line, problem.column) for problem in problems if problem.rule == "scalar"}
@@ -58,7 +58,7 @@ def _quote_ambiguous_values(path: str, data: bytes, spot: DeclarationPath) -> by
         if (position := (event.start_mark.line + 1, event.start_mark.column + 1)) in at
     ]
     has_boolean_word = any(event.value.lower() in _BOOLEANS for _, event in wrong)
-    booleans = _boolean_positions(data, spot) if has_boolean_word else set()
+    booleans = _boolean_positions(data, declaration_path) if has_boolean_word else set()
     for position, event in wrong:
         boolean = _BOOLEANS.get(event.value.lower()) if position in booleans else None
         parts += [text[done : event.start_mark.index], boolean or json.dumps(event.value, ensure_ascii=False)]
@@ -66,12 +66,13 @@ def _quote_ambiguous_values(path: str, data: bytes, spot: DeclarationPath) -> by
     return "".join([*parts, text[done:]]).encode()
 
 
-def _boolean_positions(data: bytes, spot: DeclarationPath) -> set[tuple[int, int]]:
+def _boolean_positions(data: bytes, declaration_path: DeclarationPath) -> set[tuple[int, int]]:
     """Return the positions of the values in fields that require true or false."""
     return {
         (place.line, place.column)
         for field, place in documents.find_positions(data).items()
-        if (field_type := find_field_type(spot.kind.model, field)) is not None and field_type.annotation is bool
+        if (field_type := find_field_type(declaration_path.kind.model, field)) is not None
+        and field_type.annotation is bool
     }
 
 

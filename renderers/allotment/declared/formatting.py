@@ -14,15 +14,15 @@ def format_declaration(path: str, data: bytes, *, fix: bool) -> tuple[bytes, lis
 
     With `fix`, also add the missing quotes and the schema line, and remove a byte order mark.
     """
-    spot = parse_path(path)
-    if spot is None or isinstance(spot, Finding):
+    declaration_path = parse_path(path)
+    if declaration_path is None or isinstance(declaration_path, Finding):
         return data, []
     if fix:
-        data = autofix(path, data, spot)
+        data = autofix(path, data, declaration_path)
     document = documents.read(data)
     if document.findings:
         return data, [
             Problem(path, finding.line, finding.column, format_field(finding.field), finding.message, finding.rule)
             for finding in document.findings
         ]
-    return canonicalize(data, spot.kind.model), []
+    return canonicalize(data, declaration_path.kind.model), []

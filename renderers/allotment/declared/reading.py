@@ -25,7 +25,7 @@ _ReadResult = tuple[DeclarationFile[Declaration] | None, list[Problem]]
 _read_cache: dict[tuple[str, bytes], _ReadResult] = {}  # the newest results, by path and SHA-256
 
 
-def read_declaration(path: str, data: bytes, spot: DeclarationPath) -> _ReadResult:
+def read_declaration(path: str, data: bytes, declaration_path: DeclarationPath) -> _ReadResult:
     """Return the declaration in `data`, or None and the problems of the file with their positions.
 
     If a problem stops the parser, or if `apiVersion` or `kind` is wrong, the fields of the kind are not checked.
@@ -38,8 +38,8 @@ def read_declaration(path: str, data: bytes, spot: DeclarationPath) -> _ReadResu
     key = path, hashlib.sha256(data).digest()
     if (cache_entry := _read_cache.get(key)) is not None:
         return cache_entry[0], list(cache_entry[1])
-    declared, problems = _read_uncached(path, data, spot)
-    if declared is None or spot.scope.kind != "tenant":
+    declared, problems = _read_uncached(path, data, declaration_path)
+    if declared is None or declaration_path.scope.kind != "tenant":
         if len(_read_cache) >= MAX_REMEMBERED:
             del _read_cache[next(iter(_read_cache))]
         _read_cache[key] = declared, problems
@@ -47,7 +47,7 @@ def read_declaration(path: str, data: bytes, spot: DeclarationPath) -> _ReadResu
 
 
 def _read_uncached(
-    path: str, data: bytes, spot: DeclarationPath
+    path: str, data: bytes, declaration_path: DeclarationPath
 ) -> tuple[DeclarationFile[Declaration] | None, list[Problem]]:
     document = documents.read(data)
     noted = [
@@ -57,14 +57,16 @@ def _read_uncached(
     value = document.value
     if value is None:
         return None, noted
-    if wrong := list(_check_envelope(path, value, spot)):
+    if wrong := list(_check_envelope(path, value, declaration_path)):
         return None, noted + locate_problems(wrong, data)
     try:
-        model = spot.kind.model.model_validate(value)
+        model = declaration_path.kind.model.model_validate(value)
     except ValidationError as error:
-        return None, _merge_problems(noted, locate_problems(_build_findings(path, spot.kind.model, error), data))
-    if model.metadata.name != spot.name:
-        message = f"{quote_value(model.metadata.name)} does not match the path: write {spot.name}, or move the file"
+        return None, _merge_problems(
+            noted, locate_problems(_build_findings(path, declaration_path.kind.model, error), data)
+        )
+    if model.metadata.name != declaration_path.name:
+        message = f"{quote_value(model.metadata.name)} does not match the path: write {declaration_path.name}, or move the file"
         noted += locate_problems([Finding(path, ("metadata", "name"), message, "name")], data)
     return (None if noted else DeclarationFile(path, data, model)), noted
 
@@ -75,16 +77,16 @@ def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[Scope
     broken: list[tuple[str, str]] = []
     problems: list[Problem] = []
     for path, data in files:
-        spot = parse_path(path)
-        if spot is None:
+        declaration_path = parse_path(path)
+        if declaration_path is None:
             continue
-        if isinstance(spot, Finding):
-            problems += locate_problems([spot], b"")
+        if isinstance(declaration_path, Finding):
+            problems += locate_problems([declaration_path], b"")
             continue
-        declaration, wrong = read_declaration(path, data, spot)
+        declaration, wrong = read_declaration(path, data, declaration_path)
         problems += wrong
         if declaration is None:
-            broken.append((spot.kind.name, spot.name))
+            broken.append((declaration_path.kind.name, declaration_path.name))
         else:
             declared.append(declaration)
     return ScopeDeclarations(scope, declared, broken), problems
@@ -164,7 +166,7 @@ def _closest_name(word: object, names: Collection[str]) -> str:
     return next(iter(get_close_matches(str(word)[:64], sorted(names), 1, 0.7)), "")
 
 
-def _check_envelope(path: str, value: dict[str, Any], spot: DeclarationPath) -> Iterator[Finding]:
+def _check_envelope(path: str, value: dict[str, Any], declaration_path: DeclarationPath) -> Iterator[Finding]:
     version, kind = value.get("apiVersion"), value.get("kind")
     if version != API_VERSION:
         message = (
@@ -173,13 +175,13 @@ def _check_envelope(path: str, value: dict[str, Any], spot: DeclarationPath) -> 
             else f"is missing: write {API_VERSION}"
         )
         yield Finding(path, ("apiVersion",), message, "api-version")
-    if kind != spot.kind.name:
+    if kind != declaration_path.kind.name:
         if "kind" not in value:
-            message = f"is missing: write {spot.kind.name}"
+            message = f"is missing: write {declaration_path.kind.name}"
         elif isinstance(kind, str) and kind in KINDS:
-            message = f"{quote_value(kind)} does not belong here: write {spot.kind.name}, or move the file to {KINDS[kind].path}"
+            message = f"{quote_value(kind)} does not belong here: write {declaration_path.kind.name}, or move the file to {KINDS[kind].path}"
         else:
-            message = f"{quote_value(kind)} is not known: write {spot.kind.name}"
+            message = f"{quote_value(kind)} is not known: write {declaration_path.kind.name}"
         yield Finding(path, ("kind",), message, "kind")
 
 

@@ -59,7 +59,7 @@ CHECKS_BY_TOPIC: dict[str, tuple[ClusterCheck, ...]] = {
 }
 
 
-def diagnose_cluster(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> list[Diagnosis]:
+def diagnose_cluster(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> list[Diagnosis]:
     """Return the diagnoses of a cluster, problems first, and then by topic.
 
     If a permission for a check is missing, the diagnosis is an error. A milder diagnosis could make a check that did
@@ -70,7 +70,7 @@ def diagnose_cluster(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDe
         for check in checks:
             diagnoses += (
                 msgspec.structs.replace(diagnosis, topic=topic)
-                for diagnosis in _run_check(check, looked, catalog, cluster)
+                for diagnosis in _run_check(check, snapshot, catalog, cluster)
             )
     return sort_by_severity(dict.fromkeys(diagnoses))
 
@@ -81,9 +81,9 @@ def sort_by_severity(diagnoses: Iterable[Diagnosis]) -> list[Diagnosis]:
 
 
 def _run_check(
-    check: ClusterCheck, looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations
+    check: ClusterCheck, snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations
 ) -> Iterator[Diagnosis]:
     try:
-        yield from check(looked, catalog, cluster)
+        yield from check(snapshot, catalog, cluster)
     except NotReadable as unseen:
         yield diagnose_unreadable(unseen)

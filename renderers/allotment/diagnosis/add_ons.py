@@ -15,7 +15,7 @@ from allotment.manifests.cluster import add_on
 from allotment.problems import escape_unprintable
 
 
-def check_add_ons(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_add_ons(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each add-on of the cluster. Raises NotReadable."""
     declared = [
         declaration
@@ -24,12 +24,12 @@ def check_add_ons(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecla
     ]
     if not declared:
         return
-    require_hub(looked)
+    require_hub(snapshot)
     if catalog.platform.get_singleton(Platform) is None:
         yield skipped("add-ons", "platform/platform.yaml can't be read, so the installation of add-ons is unknown")
         return
     applications, parent = (
-        index_by_name(looked.list_objects(APPLICATIONS)),
+        index_by_name(snapshot.list_objects(APPLICATIONS)),
         names.platform_application("add-ons", cluster.name),
     )
     if parent not in applications:
@@ -49,8 +49,8 @@ def _diagnose_add_on(subject: str, expected_application: Object, application: Ob
         advice = f"look at the Application {names.platform_application('add-ons', cluster)}: add-ons of lower waves are installed first"
         return error(subject, f"isn't installed: the Application {name} doesn't exist", advice)
     status, advice = application.get("status", {}), f"argocd app get {name}"
-    if words := failure_message(application):
-        return error(subject, words, advice)
+    if message := failure_message(application):
+        return error(subject, message, advice)
     version, has = (
         manifest.get("spec", {}).get("source", {}).get("targetRevision")
         for manifest in (expected_application, application)

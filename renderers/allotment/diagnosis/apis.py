@@ -123,18 +123,18 @@ def is_bucket(catalog: Catalog, storage_spec: str) -> bool:
     return declared is not None and declared.model.spec.volume is None
 
 
-def check_apis(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_apis(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each required API: whether the cluster serves it, with all resources that Allotment uses."""
-    for where, served in (("", looked.apis), (" where Argo CD runs", looked.hub_apis)):
+    for where, served in (("", snapshot.apis), (" where Argo CD runs", snapshot.hub_apis)):
         if not served:
-            words = f"can't be checked{where}: the permission to get /apis and all paths below is missing"
-            yield error("APIs", words, "grant it: the ClusterRole system:discovery contains it")
+            message = f"can't be checked{where}: the permission to get /apis and all paths below is missing"
+            yield error("APIs", message, "grant it: the ClusterRole system:discovery contains it")
             return
     for requirement in list_required_apis(catalog, cluster):
-        served = looked.hub_apis if requirement.hub else looked.apis
+        served = snapshot.hub_apis if requirement.hub else snapshot.apis
         resources = served.get(requirement.api)
         lacking = sorted(set(requirement.resources) - (resources or frozenset()))
-        if resources is None and requirement.hub and looked.hub_apis is looked.apis:
+        if resources is None and requirement.hub and snapshot.hub_apis is snapshot.apis:
             yield skipped(
                 requirement.api,
                 "isn't served here",

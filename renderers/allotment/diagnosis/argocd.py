@@ -58,9 +58,9 @@ RENDERED_KINDS = (
 MAX_MESSAGE_LENGTH = 300
 
 
-def check_settings(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_settings(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of our keys in each of Argo CD's ConfigMaps. Raises NotReadable."""
-    require_hub(looked)
+    require_hub(snapshot)
     if catalog.platform.get_singleton(Platform) is None:
         yield skipped(
             "argocd-cm",
@@ -73,7 +73,7 @@ def check_settings(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecl
         if manifest["kind"] == "ConfigMap"
     }
     for kind in ARGO_CONFIG_MAPS:
-        subject, config_map = f"ConfigMap {kind.namespace}/{kind.name}", looked.get_object(kind)
+        subject, config_map = f"ConfigMap {kind.namespace}/{kind.name}", snapshot.get_object(kind)
         data = (config_map or {}).get("data", {})
         differing = sorted(
             key
@@ -112,13 +112,13 @@ def _are_link_keys(keys: list[str]) -> bool:
     return all(key.endswith(".links") for key in keys)
 
 
-def check_exclusions(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_exclusions(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the kinds that Argo CD excludes: it never applies objects of such a kind, and reports no error.
 
     Raises NotReadable.
     """
-    require_hub(looked)
-    config_map = looked.get_object(ARGO_CONFIG_MAPS[0])
+    require_hub(snapshot)
+    config_map = snapshot.get_object(ARGO_CONFIG_MAPS[0])
     text = (config_map or {}).get("data", {}).get("resource.exclusions", "")
     if not text:
         return
@@ -148,15 +148,15 @@ def _excludes_kind(entry: dict[str, Any], group: str, kind: str) -> bool:
     return matches(entry.get("apiGroups"), group) and matches(entry.get("kinds"), kind)
 
 
-def check_applications(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_applications(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each platform Application, and a diagnosis of all tenants' Applications together.
 
     Raises NotReadable.
     """
-    require_hub(looked)
+    require_hub(snapshot)
     of_it = [
         application
-        for application in looked.list_objects(APPLICATIONS)
+        for application in snapshot.list_objects(APPLICATIONS)
         if application["metadata"].get("labels", {}).get(names.CLUSTER) == cluster.name
     ]
     applications_by_name = {
@@ -184,12 +184,14 @@ def check_applications(looked: ClusterSnapshot, catalog: Catalog, cluster: Scope
         for name, application in applications_by_name.items()
         if not name.startswith(names.PLATFORM_PREFIX)
     }
-    failing = {name: words for name, application in sorted(tenants.items()) if (words := failure_message(application))}
-    for name, words in list(failing.items())[:1]:
+    failing = {
+        name: message for name, application in sorted(tenants.items()) if (message := failure_message(application))
+    }
+    for name, message in list(failing.items())[:1]:
         more = f"; and {len(failing) - 1} more" if len(failing) > 1 else ""
         yield warning(
             "tenants' Applications",
-            f"{len(failing)} of {len(tenants)} aren't applied. {name}: {words}{more}",
+            f"{len(failing)} of {len(tenants)} aren't applied. {name}: {message}{more}",
             f"allot status --cluster {cluster.name} shows the cause for each tenant",
         )
     if tenants and not failing:
@@ -211,8 +213,8 @@ def _diagnose_application(application: Object, name: str) -> Diagnosis:
     subject, status = f"Application {name}", application.get("status", {})
     synced, health = status.get("sync", {}).get("status", "Unknown"), status.get("health", {}).get("status", "Unknown")
     advice = f"argocd app get {name}"
-    if words := failure_message(application):
-        return error(subject, words, advice)
+    if message := failure_message(application):
+        return error(subject, message, advice)
     if synced != "Synced":
         return warning(subject, f"is {synced}", advice)
     if health == "Degraded":
@@ -238,9 +240,9 @@ def failure_message(application: Object) -> str:
     return ""
 
 
-def require_hub(looked: ClusterSnapshot) -> None:
+def require_hub(snapshot: ClusterSnapshot) -> None:
     """Raise NotReadable if the hub, the cluster that should run Argo CD, does not serve Argo CD's API."""
-    if looked.hub_apis and "argoproj.io/v1alpha1" not in looked.hub_apis:
+    if snapshot.hub_apis and "argoproj.io/v1alpha1" not in snapshot.hub_apis:
         raise NotReadable(
             "Argo CD", "it doesn't run in this cluster: name its cluster with --argocd-kubeconfig or --argocd-context"
         )

@@ -142,8 +142,8 @@ class NotReadable(Exception):
 def diagnose_unreadable(unseen: NotReadable) -> Diagnosis:
     """Return the diagnosis for unreadable objects: an error if the read failed or was forbidden, else `skipped`."""
     if unseen.missing_permission:
-        words = f"can't be checked: the permission for {unseen.missing_permission} is missing"
-        return error(unseen.subject, words, "grant it: docs/operate/doctor.md shows the role")
+        message = f"can't be checked: the permission for {unseen.missing_permission} is missing"
+        return error(unseen.subject, message, "grant it: docs/operate/doctor.md shows the role")
     if unseen.failed:
         return error(
             unseen.subject, f"can't be checked: {unseen.reason}", "try again, then check the state of the API server"

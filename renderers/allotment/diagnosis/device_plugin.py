@@ -23,12 +23,12 @@ GPU_FEATURE_LABEL = "feature.node.kubernetes.io/pci-10de.present"  # node-featur
 MIG_STATE_LABEL = "nvidia.com/mig.config.state"
 
 
-def check_config(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_config(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the ConfigMap with the configurations that the pools select. Raises NotReadable."""
     subject = f"ConfigMap {PLUGIN_CONFIG.namespace}/{PLUGIN_CONFIG.name}"
     (expected_config,) = device_plugin.render(cluster)
     config_map, advice = (
-        looked.get_object(PLUGIN_CONFIG),
+        snapshot.get_object(PLUGIN_CONFIG),
         f"let Argo CD sync the Application {names.platform_application('platform', cluster.name)}",
     )
     if config_map is None:
@@ -49,9 +49,9 @@ def check_config(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclar
         yield ok(subject, f"has {', '.join(sorted(expected_config['data']))}")
 
 
-def check_devices(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_devices(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each pool: whether its nodes have the declared labels and resources. Raises NotReadable."""
-    for pool in pools_with_nodes(looked, cluster):
+    for pool in pools_with_nodes(snapshot, cluster):
         wrong = [
             diagnosis
             for node in pool.nodes
@@ -78,21 +78,21 @@ def _check_labels(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
         if label_value == value:
             continue
         has = f"has {key}={label_value}" if label_value is not None else f"lacks the label {key}"
-        words = f"{has}, but pool {pool.name} needs {value}"
+        message = f"{has}, but pool {pool.name} needs {value}"
         if pool.spec.karpenter is not None:
             yield warning(
                 subject,
-                f"{words}: the node was created before this declaration",
+                f"{message}: the node was created before this declaration",
                 f"kubectl get nodeclaims --selector karpenter.sh/nodepool={pool.name}; Karpenter replaces the node when no instance runs there",
             )
         elif label_value is None and value == EXCLUSIVE_CONFIG:
             yield warning(
                 subject,
-                f"{words}: the device plugin uses its config.default",
+                f"{message}: the device plugin uses its config.default",
                 f"kubectl label node {name} {key}={value}",
             )
         else:
-            yield error(subject, words, f"kubectl label node {name} {key}={value} --overwrite")
+            yield error(subject, message, f"kubectl label node {name} {key}={value} --overwrite")
     state = labels.get(MIG_STATE_LABEL)
     if names.MIG_CONFIG in device_plugin.node_labels(pool.spec) and state not in (None, "success"):
         tell = error if state == "failed" else warning
@@ -131,16 +131,16 @@ def _check_resources(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
             )
 
 
-def check_slices(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_slices(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the devices that the DRA driver published for each node, if a pool uses DRA. Raises
     NotReadable."""
     if not any(_shares_by_dra(node_pool.model) for node_pool in cluster.of_kind(NodePool).values()):
         return
     counts = Counter[str]()
-    for resource_slice in looked.list_objects(RESOURCE_SLICES):
+    for resource_slice in snapshot.list_objects(RESOURCE_SLICES):
         if resource_slice["spec"].get("driver") == DRA_DRIVER:
             counts[resource_slice["spec"].get("nodeName", "")] += len(resource_slice["spec"].get("devices", ()))
-    for pool in pools_with_nodes(looked, cluster):
+    for pool in pools_with_nodes(snapshot, cluster):
         if _is_dra(pool):
             yield from _check_published_devices(pool, counts)
 

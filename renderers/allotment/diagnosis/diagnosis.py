@@ -26,21 +26,21 @@ class Diagnosis(Part, frozen=True):
     advice: str
 
 
-def error(subject: str, words: str, advice: str) -> Diagnosis:
+def error(subject: str, message: str, advice: str) -> Diagnosis:
     """Return a diagnosis of a fault that keeps a declared resource from running, or from being safe."""
-    return Diagnosis("error", "", subject, words, advice)
+    return Diagnosis("error", "", subject, message, advice)
 
 
-def warning(subject: str, words: str, advice: str) -> Diagnosis:
+def warning(subject: str, message: str, advice: str) -> Diagnosis:
     """Return a diagnosis of a fault that a person should look at, although all declared resources can run."""
-    return Diagnosis("warning", "", subject, words, advice)
+    return Diagnosis("warning", "", subject, message, advice)
 
 
-def skipped(subject: str, words: str, advice: str = "") -> Diagnosis:
+def skipped(subject: str, message: str, advice: str = "") -> Diagnosis:
     """Return a diagnosis of a check that could not run, with the reason."""
-    return Diagnosis("skipped", "", subject, words, advice)
+    return Diagnosis("skipped", "", subject, message, advice)
 
 
-def ok(subject: str, words: str) -> Diagnosis:
+def ok(subject: str, message: str) -> Diagnosis:
     """Return a diagnosis without a problem."""
-    return Diagnosis("ok", "", subject, words, "")
+    return Diagnosis("ok", "", subject, message, "")

@@ -73,7 +73,7 @@ def _diagnose_comparison(comparison: EditComparison) -> Iterator[Diagnosis]:
         yield warning(SUBJECT, more, "undo the edits above, then look again")
     yield from map(diagnose_unreadable, comparison.unreadable)
     if comparison.unsynced_tenants:
-        words = f"{pluralize(len(comparison.unsynced_tenants), 'tenant')} can't be compared in full: Argo CD hasn't applied the last publish"
-        yield skipped(SUBJECT, f"{words}, or its Applications can't be read: {comparison.unsynced_tenants[0]} first")
+        message = f"{pluralize(len(comparison.unsynced_tenants), 'tenant')} can't be compared in full: Argo CD hasn't applied the last publish"
+        yield skipped(SUBJECT, f"{message}, or its Applications can't be read: {comparison.unsynced_tenants[0]} first")
     if not (edits or comparison.unreadable or comparison.unsynced_tenants):
         yield ok(SUBJECT, f"{pluralize(comparison.objects, 'object')} match the published manifests")

@@ -39,14 +39,15 @@ RENEWAL_GRACE = datetime.timedelta(days=1)  # after the time for which cert-mana
 _TENANT_NAMESPACE_LABELS = names.labels(tenant="")
 
 
-def check_gateway(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_gateway(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the Gateway and its listener for tenants' routes. Raises NotReadable."""
     spec = _cluster_spec(cluster)
     subject = _format_gateway_name(spec)
-    gateway = _find_gateway(looked, spec)
+    gateway = _find_gateway(snapshot, spec)
     if gateway is None:
         gateway_names = [
-            f"{candidate['metadata']['namespace']}/{name_of(candidate)}" for candidate in looked.list_objects(GATEWAYS)
+            f"{candidate['metadata']['namespace']}/{name_of(candidate)}"
+            for candidate in snapshot.list_objects(GATEWAYS)
         ]
         hint = f"; there are {', '.join(sorted(gateway_names)[:8])}" if gateway_names else ""
         yield error(
@@ -184,15 +185,15 @@ def selects(selector: Mapping[str, Any], labels: Mapping[str, str | None]) -> bo
     return is_selected
 
 
-def check_class(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_class(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the Gateway's class, which Envoy Gateway must accept. Raises NotReadable."""
-    gateway = _find_gateway(looked, _cluster_spec(cluster))
+    gateway = _find_gateway(snapshot, _cluster_spec(cluster))
     if gateway is None:
         return
     name = str(gateway["spec"].get("gatewayClassName"))
     subject = f"GatewayClass {name}"
     gateway_class = next(
-        (candidate for candidate in looked.list_objects(GATEWAY_CLASSES) if name_of(candidate) == name), None
+        (candidate for candidate in snapshot.list_objects(GATEWAY_CLASSES) if name_of(candidate) == name), None
     )
     if gateway_class is None:
         yield error(
@@ -217,10 +218,10 @@ def check_class(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
         yield ok(subject, "is accepted")
 
 
-def check_certificate(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_certificate(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the listener's certificate: its domain and its expiry, from cert-manager. Raises NotReadable."""
     spec = _cluster_spec(cluster)
-    gateway = _find_gateway(looked, spec) or {"spec": {}}
+    gateway = _find_gateway(snapshot, spec) or {"spec": {}}
     listener: Object = next(
         (
             candidate
@@ -233,7 +234,7 @@ def check_certificate(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeD
         space, secret = reference.get("namespace", spec.gateway.namespace), reference["name"]
         subject = f"Certificate in Secret {space}/{secret}"
         try:
-            certificates = looked.list_objects(CERTIFICATES)
+            certificates = snapshot.list_objects(CERTIFICATES)
         except NotReadable as unseen:
             if unseen.missing_permission or unseen.failed:
                 raise
@@ -252,7 +253,7 @@ def check_certificate(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeD
                 "no Certificate of cert-manager manages this Secret, and doctor reads no Secrets: the expiry date is unknown",
             )
         else:
-            yield from _check_dates(subject, certificate, spec, looked.now)
+            yield from _check_dates(subject, certificate, spec, snapshot.now)
 
 
 def _check_dates(subject: str, certificate: Object, spec: ClusterSpec, now: datetime.datetime) -> Iterator[Diagnosis]:
@@ -279,14 +280,14 @@ def _check_dates(subject: str, certificate: Object, spec: ClusterSpec, now: date
         yield ok(subject, f"is valid until {end:%Y-%m-%d}")
 
 
-def check_proxies(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_proxies(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the proxies' namespace, which tenants' network policies must admit. Raises NotReadable."""
     spec = _cluster_spec(cluster)
     gateway, subject = spec.gateway, f"{_format_gateway_name(spec)} proxies"
     expected_labels = {OWNING_NAME_LABEL: gateway.name, OWNING_NAMESPACE_LABEL: gateway.namespace}
     pods = [
         pod
-        for pod in looked.list_objects(OTHER_PODS)
+        for pod in snapshot.list_objects(OTHER_PODS)
         if expected_labels.items() <= pod["metadata"].get("labels", {}).items()
     ]
     namespace = gateway.effective_proxy_namespace
@@ -310,20 +311,20 @@ def check_proxies(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecla
         yield ok(subject, f"run in {namespace}")
 
 
-def check_logins(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_logins(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the logins, which Envoy Gateway accepts only if the client's Secret exists.
 
     Raises NotReadable.
     """
     spec = _cluster_spec(cluster)
     subject = "SecurityPolicies"
-    policies = looked.list_objects(SECURITY_POLICIES)
+    policies = snapshot.list_objects(SECURITY_POLICIES)
     refused = [(policy, refusal) for policy in policies if (refusal := _refusal_message(policy))]
-    for policy, words in refused[:1]:
+    for policy, message in refused[:1]:
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
         yield error(
             subject,
-            f"{len(refused)} of {len(policies)} aren't accepted: {policy['metadata']['namespace']}/{name_of(policy)}: {words}{more}",
+            f"{len(refused)} of {len(policies)} aren't accepted: {policy['metadata']['namespace']}/{name_of(policy)}: {message}{more}",
             "nobody can log in there: correct the object in the message, or restart Envoy Gateway",
         )
     logins = [policy for policy in policies if "oidc" in policy["spec"]]
@@ -337,14 +338,16 @@ def check_logins(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclar
         yield ok(subject, f"all {len(policies)} are accepted, {len(logins)} of them with a login")
 
 
-def check_session_filter(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_session_filter(
+    snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations
+) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the policy that removes login cookies from requests to containers. Raises NotReadable."""
     spec = _cluster_spec(cluster)
     subject = f"EnvoyExtensionPolicy {spec.gateway.namespace}/{SESSION_POLICY}"
     policy = next(
         (
             candidate
-            for candidate in looked.list_objects(EXTENSION_POLICIES)
+            for candidate in snapshot.list_objects(EXTENSION_POLICIES)
             if (candidate["metadata"]["namespace"], name_of(candidate)) == (spec.gateway.namespace, SESSION_POLICY)
         ),
         None,
@@ -380,12 +383,12 @@ def _refusal_message(policy: Object) -> str:
     return ""
 
 
-def _find_gateway(looked: ClusterSnapshot, spec: ClusterSpec) -> Object | None:
+def _find_gateway(snapshot: ClusterSnapshot, spec: ClusterSpec) -> Object | None:
     gateway_key = spec.gateway.namespace, spec.gateway.name
     return next(
         (
             candidate
-            for candidate in looked.list_objects(GATEWAYS)
+            for candidate in snapshot.list_objects(GATEWAYS)
             if (candidate["metadata"]["namespace"], name_of(candidate)) == gateway_key
         ),
         None,

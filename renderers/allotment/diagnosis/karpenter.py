@@ -27,12 +27,12 @@ _GATE_SETTING = re.compile(r"\bNodeOverlay=(true|false)\b", re.IGNORECASE)
 _CHART_SETTING = "settings.featureGates.nodeOverlay in the values of Karpenter's chart"
 
 
-def check_pools(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_pools(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each pool: whether Karpenter's NodePool for it exists and is Ready. Raises NotReadable."""
     karpenter_pools = _karpenter_pools(cluster)
     if not karpenter_pools:
         return
-    node_pools = index_by_name(looked.list_objects(KARPENTER_NODE_POOLS))
+    node_pools = index_by_name(snapshot.list_objects(KARPENTER_NODE_POOLS))
     for name in karpenter_pools:
         subject = f"karpenter.sh NodePool {name}"
         if name not in node_pools:
@@ -52,7 +52,7 @@ def check_pools(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
             yield ok(subject, "is Ready")
 
 
-def check_gates(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_gates(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the feature gate NodeOverlay, which must be on if and only if it is declared.
 
     If the gate is off, the status of every overlay stays empty, so an overlay with a status shows that the gate is on.
@@ -63,7 +63,7 @@ def check_gates(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
     if not _karpenter_pools(cluster):
         return
     declared, subject = has_overlays(cluster), "feature gate NodeOverlay"
-    is_on = _is_gate_on(looked)
+    is_on = _is_gate_on(snapshot)
     if is_on is None:
         yield skipped(
             subject,
@@ -83,20 +83,20 @@ def check_gates(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
         )
     else:
         yield ok(subject, f"is {'on' if is_on else 'off'}, as declared")
-    for overlay in _list_overlays(looked):
+    for overlay in _list_overlays(snapshot):
         ready = find_condition(overlay.get("status", {}).get("conditions"), "Ready")
         if ready.get("status") == "False" and name_of(overlay) in _karpenter_pools(cluster):
             advice = f"kubectl describe nodeoverlays {name_of(overlay)}"
             yield error(f"NodeOverlay {name_of(overlay)}", f"isn't Ready: {condition_text(ready)}", advice)
 
 
-def _is_gate_on(looked: ClusterSnapshot) -> bool | None:
+def _is_gate_on(snapshot: ClusterSnapshot) -> bool | None:
     """Return whether the gate is on; None if that is not known. Raises NotReadable."""
-    overlays = _list_overlays(looked)
+    overlays = _list_overlays(snapshot)
     if any(overlay.get("status", {}).get("conditions") for overlay in overlays):
         return True
     gate_texts = [
-        words for deployment in looked.list_objects(KARPENTER_DEPLOYMENTS) for words in _gate_args(deployment)
+        words for deployment in snapshot.list_objects(KARPENTER_DEPLOYMENTS) for words in _gate_args(deployment)
     ]
     for words in gate_texts:
         if match := _GATE_SETTING.search(words):
@@ -104,10 +104,10 @@ def _is_gate_on(looked: ClusterSnapshot) -> bool | None:
     return False if gate_texts or overlays else None
 
 
-def _list_overlays(looked: ClusterSnapshot) -> list[Object]:
+def _list_overlays(snapshot: ClusterSnapshot) -> list[Object]:
     """Return the overlays; an empty list if the API server doesn't serve NodeOverlays."""
     try:
-        return looked.list_objects(NODE_OVERLAYS)
+        return snapshot.list_objects(NODE_OVERLAYS)
     except NotReadable as unseen:
         if unseen.missing_permission or unseen.failed:
             raise

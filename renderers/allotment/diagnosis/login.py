@@ -176,17 +176,17 @@ def _check_groups(oidc: Oidc, document: DiscoveryDocument, tenants: Sequence[str
     if not tenants or "groups" in oidc.scopes:
         return
     subject = f"{SUBJECT}.scopes"
-    words = f"lacks groups, but the Members of {pluralize(len(tenants), 'tenant')} name groups ({tenants[0]} first)"
+    message = f"lacks groups, but the Members of {pluralize(len(tenants), 'tenant')} name groups ({tenants[0]} first)"
     if "groups" in (document.scopes_supported or ()):
         yield warning(
             subject,
-            f"{words}: logins have no groups unless the provider always adds them to ID tokens",
+            f"{message}: logins have no groups unless the provider always adds them to ID tokens",
             _scopes_advice(oidc, "groups"),
         )
     elif "groups" not in (document.claims_supported or ()):
         yield skipped(
             subject,
-            f"{words}, and {_DOCUMENT} has neither a scope nor a claim of this name: it is unknown whether ID tokens"
+            f"{message}, and {_DOCUMENT} has neither a scope nor a claim of this name: it is unknown whether ID tokens"
             " contain groups",
             "decode an ID token; if it has no groups, configure them at the provider",
         )

@@ -23,9 +23,9 @@ _PER_NODE_OWNERS = ("DaemonSet", "Node")  # owners of the pods that run on each 
 Capacity = tuple[int, int]  # millicores, bytes
 
 
-def check_pools(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_pools(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each pool: the number of its nodes, and the nodes that reject instances or admit other pods."""
-    for pool in pools_with_nodes(looked, cluster):
+    for pool in pools_with_nodes(snapshot, cluster):
         wrong = [*_check_node_count(pool), *(diagnosis for node in pool.nodes for diagnosis in _check_node(pool, node))]
         yield from wrong or [ok(f"NodePool {pool.name}", _describe_pool(pool))]
 
@@ -92,14 +92,14 @@ def _check_node(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
         )
 
 
-def check_zones(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_zones(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """If a tariff plan allows the spread of replicas over zones, yield a warning for nodes without a zone.
 
     A replica that must be spread over zones can't run on a node without a zone. Raises NotReadable.
     """
     if not any("Zones" in plan.model.spec.allow.spread for plan in catalog.platform.of_kind(Plan).values()):
         return
-    for pool in pools_with_nodes(looked, cluster):
+    for pool in pools_with_nodes(snapshot, cluster):
         without = [name_of(node) for node in pool.nodes if not labels_of(node).get(TOPOLOGY_LABELS["Zones"])]
         if without:
             yield warning(
@@ -110,10 +110,10 @@ def check_zones(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclara
             )
 
 
-def check_unassigned(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_unassigned(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each node that belongs to several pools, and of each GPU node that belongs to no pool."""
     pools = [node_pool.model for node_pool in cluster.of_kind(NodePool).values()]
-    for node in sorted(looked.list_objects(NODES), key=name_of):
+    for node in sorted(snapshot.list_objects(NODES), key=name_of):
         pool_names = [pool.metadata.name for pool in pools if belongs_to_pool(node, pool)]
         if len(pool_names) > 1:
             yield error(
@@ -129,7 +129,7 @@ def check_unassigned(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDe
             )
 
 
-def check_capacity(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_capacity(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each pool: whether DaemonSets leave the declared CPU and memory on its nodes.
 
     If a node has too little, the advice has the numbers to declare. If pods can't be read, the check assumes that
@@ -138,26 +138,26 @@ def check_capacity(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDecl
     """
     unseen: NotReadable | None = None
     try:
-        usage = _sum_daemon_requests(looked)
+        usage = _sum_daemon_requests(snapshot)
     except NotReadable as error_:
         unseen, usage = error_, {}
-    for pool in pools_with_nodes(looked, cluster):
+    for pool in pools_with_nodes(snapshot, cluster):
         rooms = {name_of(node): _remaining_capacity(node, usage.get(name_of(node), (0, 0))) for node in pool.nodes}
         if not rooms:
             continue
         declared, says = _declared_capacity(pool)
         least = min(room[0] for room in rooms.values()), min(room[1] for room in rooms.values())
-        words = f"cpu {format_cpu(least[0])} and memory {_format_gib(least[1])} are left for pods"
+        message = f"cpu {format_cpu(least[0])} and memory {_format_gib(least[1])} are left for pods"
         if least[0] < declared[0] or least[1] < declared[1]:
             at = 0 if least[0] < declared[0] else 1
             name = min(rooms, key=lambda each: rooms[each][at])
             yield error(
                 f"NodePool {pool.name}",
-                f"{words} on its smallest node ({name}), but {says}: the units don't fit",
+                f"{message} on its smallest node ({name}), but {says}: the units don't fit",
                 _capacity_advice(pool, least),
             )
         elif unseen is None:
-            yield ok(f"NodePool {pool.name}", f"{words} on its smallest node, and {says}")
+            yield ok(f"NodePool {pool.name}", f"{message} on its smallest node, and {says}")
     if unseen is not None:
         raise unseen
 
@@ -178,10 +178,10 @@ def _capacity_advice(pool: PoolNodes, least: Capacity) -> str:
     return f"write cpu: {format_cpu(_floor_cores(cpu))}, memory: {format_size(_floor_gib(memory))}"
 
 
-def _sum_daemon_requests(looked: ClusterSnapshot) -> dict[str, Capacity]:
+def _sum_daemon_requests(snapshot: ClusterSnapshot) -> dict[str, Capacity]:
     """Return, by node, the total requests of the pods that run on every node, such as those of DaemonSets."""
     usage: dict[str, Capacity] = {}
-    for pod in looked.list_objects(OTHER_PODS):
+    for pod in snapshot.list_objects(OTHER_PODS):
         owners = {owner.get("kind") for owner in pod["metadata"].get("ownerReferences", ())}
         name = pod["spec"].get("nodeName")
         ended = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")

@@ -43,9 +43,9 @@ class PoolNodes(NamedTuple):
         return ",".join(f"{key}={value}" for key, value in node_pool_labels(self.pool).items())
 
 
-def pools_with_nodes(looked: ClusterSnapshot, cluster: ScopeDeclarations) -> Iterator[PoolNodes]:
+def pools_with_nodes(snapshot: ClusterSnapshot, cluster: ScopeDeclarations) -> Iterator[PoolNodes]:
     """Yield each pool of a cluster with its nodes. Raises NotReadable."""
-    nodes = sorted(looked.list_objects(NODES), key=name_of)
+    nodes = sorted(snapshot.list_objects(NODES), key=name_of)
     for pool in cluster.of_kind(NodePool).values():
         of_it = [node for node in nodes if belongs_to_pool(node, pool.model)]
         initialized_nodes = [node for node in of_it if pool.model.spec.static or INITIALIZED_LABEL in labels_of(node)]

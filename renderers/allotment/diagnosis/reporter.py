@@ -12,10 +12,10 @@ from allotment.observed.decoding import CLUSTER_KINDS, HUB_KINDS
 REQUIRED_VERBS = frozenset({"list", "watch"})
 
 
-def check_reporter_role(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_reporter_role(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the role, which must grant list and watch of each kind. Raises NotReadable."""
     subject = f"ClusterRole {REPORTER_ROLE.name}"
-    cluster_role = looked.get_object(REPORTER_ROLE)
+    cluster_role = snapshot.get_object(REPORTER_ROLE)
     if cluster_role is None:
         yield skipped(
             subject, "doesn't exist: no reporter is installed from argo/add-ons, or its role has another name"

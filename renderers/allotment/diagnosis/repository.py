@@ -113,8 +113,8 @@ def _check_declarations(repository: RepositoryState) -> Iterator[Diagnosis]:
     if other_warnings := repository.warnings - repository.placeholders:
         yield warning("declarations", f"allot validate finds {pluralize(other_warnings, 'warning')}", "allot validate")
     if repository.placeholders:
-        words = f"{pluralize(repository.placeholders, 'value')} of the sample {'has' if repository.placeholders == 1 else 'have'} not been replaced"
-        yield warning("placeholders", words, "allot validate names the fields: write your own values")
+        message = f"{pluralize(repository.placeholders, 'value')} of the sample {'has' if repository.placeholders == 1 else 'have'} not been replaced"
+        yield warning("placeholders", message, "allot validate names the fields: write your own values")
     if not repository.errors and not repository.warnings:
         yield ok("declarations", "allot validate finds nothing")
 
@@ -173,9 +173,9 @@ def _check_branches(branches: BranchState | None) -> Iterator[Diagnosis]:
         elif not branches.status_error and not branches.stopped:
             yield error(subject, "nothing has been published yet", "run allot publish, or let CI publish")
     if branches.unpublished:
-        words = f"{pluralize(branches.unpublished, 'change')} {'is' if branches.unpublished == 1 else 'are'} merged and not published"
+        message = f"{pluralize(branches.unpublished, 'change')} {'is' if branches.unpublished == 1 else 'are'} merged and not published"
         advice = "allot status --state merged --state kept --state removing shows the reasons"
-        yield warning("rendered branches", words, advice)
+        yield warning("rendered branches", message, advice)
 
 
 def _check_ledger(ledger: LedgerState | None) -> Iterator[Diagnosis]:
@@ -216,17 +216,17 @@ def _check_keys(clusters: Sequence[ClusterBranches], has_publisher_key: bool) ->
     if has_publisher_key:
         yield ok("spec.publisher.publicKey", "is declared: only commits signed with this key are accepted as published")
     else:
-        words = "isn't declared: anyone who can push to rendered/* can change the published manifests"
+        message = "isn't declared: anyone who can push to rendered/* can change the published manifests"
         yield warning(
             "spec.publisher.publicKey",
-            words,
+            message,
             "declare it in platform/platform.yaml: docs/operate/repository.md of Allotment",
         )
     without = [each.name for each in clusters if not each.has_key]
     if without:
-        words = f"isn't declared for {', '.join(without)}: anyone who can push to status/* can forge the status and the usage of tenants"
+        message = f"isn't declared for {', '.join(without)}: anyone who can push to status/* can forge the status and the usage of tenants"
         yield warning(
             "spec.reporter.publicKey",
-            words,
+            message,
             "declare it in the clusters' cluster.yaml: docs/operate/status.md of Allotment",
         )

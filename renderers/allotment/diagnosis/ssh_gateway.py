@@ -19,14 +19,14 @@ _ADVICE = "kubectl apply --kustomize argo/add-ons/allot-ssh of this version"
 
 
 def check_ssh_gateway_role(
-    looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations
+    snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations
 ) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the role if the cluster declares an SSH gateway. Raises NotReadable."""
     place = cluster.get_singleton(Cluster)
     if place is None or place.model.spec.ssh is None:
         return
     subject = f"ClusterRole {SSH_GATEWAY_ROLE.name}"
-    cluster_role = looked.get_object(SSH_GATEWAY_ROLE)
+    cluster_role = snapshot.get_object(SSH_GATEWAY_ROLE)
     if cluster_role is None:
         yield error(subject, "doesn't exist, so nobody can log in by SSH", _ADVICE)
         return

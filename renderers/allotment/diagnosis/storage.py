@@ -44,7 +44,7 @@ CEPHFS_KERNEL = (6, 7)  # the first kernel with FS_ALLOW_IDMAP in fs/ceph
 _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})\b")
 
 
-def check_id_mapping(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_id_mapping(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield an error for each storage class with a file system that pods with a user namespace can't mount.
 
     All pods of tenants have a user namespace. Raises NotReadable.
@@ -52,7 +52,7 @@ def check_id_mapping(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDe
     place = cluster.get_singleton(Cluster)
     if place is None:
         return
-    classes, spec = index_by_name(looked.list_objects(STORAGE_CLASSES)), place.model.spec
+    classes, spec = index_by_name(snapshot.list_objects(STORAGE_CLASSES)), place.model.spec
     volumes = [storage.storage_class_name for storage in spec.storages if not is_bucket(catalog, storage.storage_spec)]
     for name in dict.fromkeys((*volumes, spec.disk_storage_class_name)):
         provisioner = str(classes.get(name, {}).get("provisioner", ""))
@@ -65,7 +65,7 @@ def check_id_mapping(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDe
                 "declare a class with another file system: block storage with ext4 or xfs, or CephFS for ReadWriteMany",
             )
         elif provisioner.endswith(_CEPHFS):
-            yield from _check_kernels(looked, subject)
+            yield from _check_kernels(snapshot, subject)
 
 
 def _find_unmapped_file_system(provisioner: str) -> str:
@@ -74,11 +74,11 @@ def _find_unmapped_file_system(provisioner: str) -> str:
     return _FILE_SYSTEMS_WITHOUT_ID_MAPPING.get(provisioner) or next(of_suffix, "")
 
 
-def _check_kernels(looked: ClusterSnapshot, subject: str) -> Iterator[Diagnosis]:
+def _check_kernels(snapshot: ClusterSnapshot, subject: str) -> Iterator[Diagnosis]:
     """Yield an error if nodes have a kernel that can't map owners on CephFS."""
     old = [
         name_of(node)
-        for node in looked.list_objects(NODES)
+        for node in snapshot.list_objects(NODES)
         if (version := _kernel_of(node)) and version < CEPHFS_KERNEL
     ]
     if old:
@@ -97,12 +97,12 @@ def _kernel_of(node: Object) -> tuple[int, int] | None:
     return (int(reported[1]), int(reported[2])) if reported else None
 
 
-def check_classes(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_classes(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each storage class: its existence, reclaim policy and expansion. Raises NotReadable."""
     place = cluster.get_singleton(Cluster)
     if place is None:
         return
-    classes, spec = index_by_name(looked.list_objects(STORAGE_CLASSES)), place.model.spec
+    classes, spec = index_by_name(snapshot.list_objects(STORAGE_CLASSES)), place.model.spec
     for storage in spec.storages:
         yield from _check_class(storage, classes, volumes=not is_bucket(catalog, storage.storage_spec))
     name = spec.disk_storage_class_name
@@ -149,7 +149,7 @@ def _check_class(storage: ClusterStorage, classes: dict[str, Object], *, volumes
         yield ok(subject, f"has reclaimPolicy Retain{binding}")
 
 
-def check_snapshots(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_snapshots(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of each snapshot class: its existence, deletion policy and driver. Raises NotReadable."""
     place = cluster.get_singleton(Cluster)
     snapshot_storages = (
@@ -157,8 +157,8 @@ def check_snapshots(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDec
     )
     if not snapshot_storages:
         return
-    snapshot_classes = index_by_name(looked.list_objects(SNAPSHOT_CLASSES))
-    classes = index_by_name(looked.list_objects(STORAGE_CLASSES))
+    snapshot_classes = index_by_name(snapshot.list_objects(SNAPSHOT_CLASSES))
+    classes = index_by_name(snapshot.list_objects(STORAGE_CLASSES))
     for storage in snapshot_storages:
         name = storage.volume_snapshot_class_name or ""
         subject, snapshot_class = f"VolumeSnapshotClass {name}", snapshot_classes.get(name)

@@ -16,7 +16,7 @@ _REPELLING_EFFECTS = ("NoSchedule", "NoExecute")
 _SUBJECT = "nodes for storages"
 
 
-def check_storage_nodes(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_storage_nodes(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """If the cluster offers volumes, yield a diagnosis of the nodes for preparation Jobs and file accessors.
 
     Raises NotReadable.
@@ -31,9 +31,9 @@ def check_storage_nodes(looked: ClusterSnapshot, catalog: Catalog, cluster: Scop
         )
         return
     takers = [
-        node for node in looked.list_objects(NODES) if not has_gpus(node) and not _repels_pods(node.get("spec", {}))
+        node for node in snapshot.list_objects(NODES) if not has_gpus(node) and not _repels_pods(node.get("spec", {}))
     ]
-    if takers or _buys_nodes_without_gpus(looked):
+    if takers or _buys_nodes_without_gpus(snapshot):
         yield ok(_SUBJECT, "preparation Jobs and file accessors run on nodes without GPUs")
         return
     yield error(
@@ -49,10 +49,10 @@ def _repels_pods(spec: Object) -> bool:
     )
 
 
-def _buys_nodes_without_gpus(looked: ClusterSnapshot) -> bool:
+def _buys_nodes_without_gpus(snapshot: ClusterSnapshot) -> bool:
     """Return whether Karpenter creates nodes without taints from a NodePool that Allotment does not manage."""
     try:
-        bought = looked.list_objects(KARPENTER_NODE_POOLS)
+        bought = snapshot.list_objects(KARPENTER_NODE_POOLS)
     except NotReadable:
         # The cluster has no Karpenter, or a permission is missing. The topic `karpenter` reports a missing permission.
         return False

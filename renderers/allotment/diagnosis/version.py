@@ -15,22 +15,24 @@ OLDEST_VERSION = (1, 33)
 _NUMBER = re.compile(r"^[0-9]{1,4}")
 
 
-def check_version(looked: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
+def check_version(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDeclarations) -> Iterator[Diagnosis]:
     """Yield a diagnosis of the version of Kubernetes."""
     subject = "Kubernetes"
-    major, minor = (_NUMBER.match(looked.version.get(part, "")) for part in ("major", "minor"))
+    major, minor = (_NUMBER.match(snapshot.version.get(part, "")) for part in ("major", "minor"))
     if major is None or minor is None:
         yield skipped(subject, "the API server doesn't report its version")
         return
     version = int(major[0]), int(minor[0])
-    words, tested = f"{version[0]}.{version[1]}", f"{TESTED_VERSION[0]}.{TESTED_VERSION[1]}"
+    message, tested = f"{version[0]}.{version[1]}", f"{TESTED_VERSION[0]}.{TESTED_VERSION[1]}"
     if version < OLDEST_VERSION:
         yield error(
             subject,
-            f"the version is {words}: tenants' pods run with hostUsers: false, which is off by default before {OLDEST_VERSION[0]}.{OLDEST_VERSION[1]}",
+            f"the version is {message}: tenants' pods run with hostUsers: false, which is off by default before {OLDEST_VERSION[0]}.{OLDEST_VERSION[1]}",
             f"upgrade to {tested}, the version that Allotment is tested with",
         )
     elif version < TESTED_VERSION:
-        yield warning(subject, f"the version is {words}, but Allotment is tested with {tested}", f"upgrade to {tested}")
+        yield warning(
+            subject, f"the version is {message}, but Allotment is tested with {tested}", f"upgrade to {tested}"
+        )
     else:
-        yield ok(subject, f"the version is {words}")
+        yield ok(subject, f"the version is {message}")

@@ -55,17 +55,17 @@ _FolderPair = tuple[ScopeDeclarations | None, ScopeDeclarations | None]
 
 
 def find_causes(
-    before: TenantSide, after: TenantSide, model: type[Declaration], name: str, cluster: str, noted: DiffCache
+    before: TenantSide, after: TenantSide, model: type[Declaration], name: str, cluster: str, cache: DiffCache
 ) -> list[str]:
     """Return the causes of a resource's change, each with its file. The resource exists before and after the change."""
     old, new = before.folder.of_kind(model).get(name), after.folder.of_kind(model).get(name)
-    own = list(_field_causes(old, new, noted)) if old is not None and new is not None else []
+    own = list(_field_causes(old, new, cache)) if old is not None and new is not None else []
     if own:
         return _first_causes(own)
     related_lines = [
         words
         for pair in _dependency_pairs(before, after, new or old, cluster)
-        for words in _dependency_causes(*pair, noted)
+        for words in _dependency_causes(*pair, cache)
     ]
     if related_lines:
         return _first_causes(dict.fromkeys(related_lines))
@@ -82,13 +82,13 @@ def _first_causes(lines: Collection[str]) -> list[str]:
     return [*list(lines)[:MAX_SHOWN_CAUSES], *([f"and {more} more"] if more > 0 else [])]
 
 
-def _field_causes(old: DeclarationFile[Any], new: DeclarationFile[Any], noted: DiffCache) -> Iterator[str]:
-    for change in noted.field_changes(old, new):
+def _field_causes(old: DeclarationFile[Any], new: DeclarationFile[Any], cache: DiffCache) -> Iterator[str]:
+    for change in cache.field_changes(old, new):
         yield f"{new.path}: {change}"
 
 
 def _dependency_causes(
-    old: DeclarationFile[Any] | None, new: DeclarationFile[Any] | None, within: tuple[str, ...], noted: DiffCache
+    old: DeclarationFile[Any] | None, new: DeclarationFile[Any] | None, within: tuple[str, ...], cache: DiffCache
 ) -> Iterator[str]:
     """Yield the changes of a declaration that a resource depends on.
 
@@ -99,7 +99,7 @@ def _dependency_causes(
         if declaration := new or old:
             yield f"{declaration.path}: {'added' if old is None else 'removed'}"
         return
-    for change in noted.field_changes(old, new):
+    for change in cache.field_changes(old, new):
         rendered = not (
             change.field.startswith(_UNRENDERED_FIELDS)
             or change.field.endswith(".capacity")

@@ -35,10 +35,14 @@ def find_moved_clusters(before: Catalog, after: Catalog) -> dict[str, tuple[Clus
     for name in before.clusters.keys() & after.clusters.keys():
         old, new = before.clusters[name].get_singleton(Cluster), after.clusters[name].get_singleton(Cluster)
         if old is not None and new is not None:
-            was, is_now = old.model.spec, new.model.spec
-            same = (was.domain, was.gateway, was.destination) == (is_now.domain, is_now.gateway, is_now.destination)
+            old_value, new_value = old.model.spec, new.model.spec
+            same = (old_value.domain, old_value.gateway, old_value.destination) == (
+                new_value.domain,
+                new_value.gateway,
+                new_value.destination,
+            )
             if not same:
-                ends[name] = was, is_now
+                ends[name] = old_value, new_value
     return dict(sorted(ends.items()))
 
 
@@ -51,10 +55,10 @@ def reachable_resources(
     """
     for path in sorted(before.keys() & after.keys()) if clusters else ():
         cluster, _, inner = path.partition("/")
-        spot = paths.parse_tree_path(inner)
-        if cluster in clusters and spot is not None and spot.kind in ("instance", "storage"):
+        tree_path = paths.parse_tree_path(inner)
+        if cluster in clusters and tree_path is not None and tree_path.kind in ("instance", "storage"):
             urls = min(before[path].count(_ROUTE), after[path].count(_ROUTE))
-            yield Reachable(cluster, spot.kind, f"{spot.tenant}/{spot.resource_name}", urls)
+            yield Reachable(cluster, tree_path.kind, f"{tree_path.tenant}/{tree_path.resource_name}", urls)
 
 
 def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachable]) -> Iterator[Destruction]:
@@ -64,35 +68,35 @@ def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachabl
     shows this field as code. In other text, a report could interpret characters of a name, such as `_`, as markup.
     """
     everything = sorted(resources)
-    for name, (was, is_now) in find_moved_clusters(before, after).items():
+    for name, (old, new) in find_moved_clusters(before, after).items():
         cluster_resources = [resource for resource in everything if resource.cluster == name]
         reached = [resource for resource in cluster_resources if resource.url_count]
-        if reached and was.domain != is_now.domain:
-            words = f"changes {_url_count_text(reached)} of {_count_by_kind(reached)}; the old URLs stop working"
+        if reached and old.domain != new.domain:
+            message = f"changes {_url_count_text(reached)} of {_count_by_kind(reached)}; the old URLs stop working"
             yield Destruction(
-                f"cluster {name}: domain {was.domain} → {is_now.domain}", f"{words}: {_name_resources(reached)}"
+                f"cluster {name}: domain {old.domain} → {new.domain}", f"{message}: {_name_resources(reached)}"
             )
-        if reached and _listener_name(was.gateway) != _listener_name(is_now.gateway):
-            words = (
+        if reached and _listener_name(old.gateway) != _listener_name(new.gateway):
+            message = (
                 f"moves {_count_by_kind(reached)} to another listener: they are unreachable until it serves the cluster's domain"
                 " and DNS points to it"
             )
-            subject = f"cluster {name}: gateway {_listener_name(was.gateway)} → {_listener_name(is_now.gateway)}"
-            yield Destruction(subject, f"{words}: {_name_resources(reached)}")
-        old_proxies, new_proxies = (spec.gateway.effective_proxy_namespace for spec in (was, is_now))
+            subject = f"cluster {name}: gateway {_listener_name(old.gateway)} → {_listener_name(new.gateway)}"
+            yield Destruction(subject, f"{message}: {_name_resources(reached)}")
+        old_proxies, new_proxies = (spec.gateway.effective_proxy_namespace for spec in (old, new))
         if reached and old_proxies != new_proxies:
             subject = f"cluster {name}: proxies of the gateway {old_proxies} → {new_proxies}"
-            words = (
+            message = (
                 f"makes {_count_by_kind(reached)} unreachable for the gateway unless its proxies run in {new_proxies}"
             )
-            yield Destruction(subject, f"{words}: {_name_resources(reached)}")
-        if cluster_resources and was.destination != is_now.destination:
-            words = (
+            yield Destruction(subject, f"{message}: {_name_resources(reached)}")
+        if cluster_resources and old.destination != new.destination:
+            message = (
                 f"moves {_count_by_kind(cluster_resources)} to another cluster, unless both addresses lead to the same cluster: they start there without data, and"
                 " everything on the old cluster stays there"
             )
-            subject = f"cluster {name}: destination {_destination_name(was)} → {_destination_name(is_now)}"
-            yield Destruction(subject, f"{words}: {_name_resources(cluster_resources)}")
+            subject = f"cluster {name}: destination {_destination_name(old)} → {_destination_name(new)}"
+            yield Destruction(subject, f"{message}: {_name_resources(cluster_resources)}")
 
 
 def _url_count_text(resources: Iterable[Reachable]) -> str:

@@ -95,14 +95,14 @@ _NO_STARTED_UNITS = _StartedUnits(0, 0, True)
 
 
 def _started_units(before: _ClaimsSide, after: _ClaimsSide) -> dict[_StockGroup, _StartedUnits]:
-    was, warm = _rendered_stock_usage(*before), count_placeholders(*before)
+    old, warm = _rendered_stock_usage(*before), count_placeholders(*before)
     catalog = after[0]
     specs = catalog.platform.of_kind(GPUSpec)
     totals: dict[_StockGroup, _StartedUnits] = {}
     for key, use in _rendered_stock_usage(*after).items():
         stock = use.stock.model.spec
         pool = catalog.clusters[use.cluster].of_kind(NodePool).get(stock.node_pool)
-        units = use.held_units - (was[key].held_units if key in was else 0)
+        units = use.held_units - (old[key].held_units if key in old else 0)
         if units <= 0 or pool is None or stock.gpu_spec not in specs:
             continue
         comes = pool.model.spec.karpenter is not None
@@ -124,10 +124,10 @@ def _starting_instances(
     before: Iterable[UnitClaim], after: Iterable[UnitClaim]
 ) -> dict[tuple[str, str], dict[str, dict[str, int]]]:
     """Return the additional units of each instance, by cluster and GPUSpec, then by tenant and instance."""
-    was = {(claim.cluster, claim.gpu_spec, claim.tenant, claim.instance): claim.rendered for claim in before}
+    old = {(claim.cluster, claim.gpu_spec, claim.tenant, claim.instance): claim.rendered for claim in before}
     started_units: dict[tuple[str, str], dict[str, dict[str, int]]] = {}
     for claim in sorted(after):
-        units = claim.rendered - was.get((claim.cluster, claim.gpu_spec, claim.tenant, claim.instance), 0)
+        units = claim.rendered - old.get((claim.cluster, claim.gpu_spec, claim.tenant, claim.instance), 0)
         if units > 0:
             started_units.setdefault((claim.cluster, claim.gpu_spec), {}).setdefault(claim.tenant, {})[
                 claim.instance

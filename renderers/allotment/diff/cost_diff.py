@@ -109,14 +109,14 @@ def _amount_above(cost: Decimal, budget: Decimal | None) -> Decimal:
 def compare_cost(before: TenantSide, after: TenantSide) -> CostChange:
     """Return the change of a tenant's cost."""
     name = (after.folder if after.folder.paths() else before.folder).name
-    was, is_now = (
+    old, new = (
         {cost.label: cost.per_month for cost in monthly_costs(end.catalog, end.folder)} for end in (before, after)
     )
     nothing = Decimal(0)
     parts = [
-        CostPart(cost_name, was.get(cost_name, nothing), is_now.get(cost_name, nothing))
-        for cost_name in was.keys() | is_now.keys()
-        if was.get(cost_name, nothing) != is_now.get(cost_name, nothing)
+        CostPart(cost_name, old.get(cost_name, nothing), new.get(cost_name, nothing))
+        for cost_name in old.keys() | new.keys()
+        if old.get(cost_name, nothing) != new.get(cost_name, nothing)
     ]
     parts.sort(key=lambda part: (-abs(part.after - part.before), part.label))
     budgets = [

@@ -88,32 +88,32 @@ _HUNDRED = Decimal(100)
 
 
 def declared_changes(
-    before: ScopeDeclarations, after: ScopeDeclarations, currency: str, noted: DiffCache
+    before: ScopeDeclarations, after: ScopeDeclarations, currency: str, cache: DiffCache
 ) -> list[DeclaredChange]:
     """Return the changes of a folder's declarations, the most dangerous first."""
     changes: list[DeclaredChange] = []
     for name, kind in KINDS.items():
-        was, is_now = before.of_kind(kind.model), after.of_kind(kind.model)
-        for each in was.keys() | is_now.keys():
-            old, new = was.get(each), is_now.get(each)
+        old_declarations, new_declarations = before.of_kind(kind.model), after.of_kind(kind.model)
+        for each in old_declarations.keys() | new_declarations.keys():
+            old, new = old_declarations.get(each), new_declarations.get(each)
             if new is None and not after.is_absent(kind.model, each):
                 continue  # a problem reports that the new file is unreadable
             if old is None or new is None or old.data != new.data:
-                changes += _changes_of_declaration(name, old, new, currency, noted)
+                changes += _changes_of_declaration(name, old, new, currency, cache)
     return sorted(changes, key=sort_key)
 
 
 def unrendered_changes(
-    before: ScopeDeclarations, after: ScopeDeclarations, reported_paths: Collection[str], noted: DiffCache
+    before: ScopeDeclarations, after: ScopeDeclarations, reported_paths: Collection[str], cache: DiffCache
 ) -> Iterator[DeclaredChange]:
     """Yield the changed fields of a tenant's resources that affect no manifest, such as a display name.
 
     `reported_paths` are files that the plan already reports because their manifests change.
     """
     for kind in (resource_kind.kind for resource_kind in RESOURCE_KINDS.values()):
-        was, is_now = before.of_kind(kind.model), after.of_kind(kind.model)
-        for name in sorted(was.keys() | is_now.keys()):
-            old, new = was.get(name), is_now.get(name)
+        old_declarations, new_declarations = before.of_kind(kind.model), after.of_kind(kind.model)
+        for name in sorted(old_declarations.keys() | new_declarations.keys()):
+            old, new = old_declarations.get(name), new_declarations.get(name)
             declaration = new or old
             if (
                 declaration is None
@@ -125,7 +125,7 @@ def unrendered_changes(
                 text = summarize_declaration(declaration)
                 yield DeclaredChange("tenants", declaration.path, "", None if new else text, text if new else None, "")
                 continue
-            for change in noted.field_changes(old, new):
+            for change in cache.field_changes(old, new):
                 if _topic_of_field(kind.name, change) != "access":  # `declared_changes` reports these fields
                     yield DeclaredChange("tenants", declaration.path, change.field, change.before, change.after, "")
 
@@ -135,7 +135,7 @@ def _changes_of_declaration(
     old: DeclarationFile[Declaration] | None,
     new: DeclarationFile[Declaration] | None,
     currency: str,
-    noted: DiffCache,
+    cache: DiffCache,
 ) -> Iterator[DeclaredChange]:
     declaration = new or old
     assert declaration is not None
@@ -159,7 +159,7 @@ def _changes_of_declaration(
 
     def written(widths: Truncation) -> list[FieldChange]:
         if old is not None and new is not None:
-            return noted.field_changes(old, new, widths)
+            return cache.field_changes(old, new, widths)
         return expand(declaration, widths, added=old is None)
 
     fields = _fields_without_truncation(kind, written)
@@ -224,9 +224,11 @@ def _made_public(
         declaration is not None and _may_be_public(declaration.data) for declaration in (old, new)
     ):
         return
-    was, is_now = ({} if declaration is None else values_of(declaration, "exposure") for declaration in (old, new))
-    for field in was.keys() | is_now.keys():
-        before, after = was.get(field), is_now.get(field)
+    old_value, new_value = (
+        {} if declaration is None else values_of(declaration, "exposure") for declaration in (old, new)
+    )
+    for field in old_value.keys() | new_value.keys():
+        before, after = old_value.get(field), new_value.get(field)
         if before != after and PUBLIC in (before, after):
             note = OPEN_TO_EVERYBODY if after == PUBLIC else ""
             yield DeclaredChange("access", new.path, field, before, after, note)
@@ -286,17 +288,17 @@ def _price_changes(
 
     If the old and the new price are the same again from a day on, the day is yielded with the note `as before`.
     """
-    was, is_now = (getattr(declaration.model.spec, _PRICE_ATTRIBUTES[listed]) for declaration in (old, new))
-    if not was or not is_now:
+    before, after = (getattr(declaration.model.spec, _PRICE_ATTRIBUTES[listed]) for declaration in (old, new))
+    if not before or not after:
         for change in differences(old, new):
             if change.field.startswith(listed):
                 yield DeclaredChange("prices", new.path, change.field, change.before, change.after, "")
         return
     last: tuple[Decimal, Decimal] | None = None
-    for day in sorted({price.start for price in (*was, *is_now)}):
-        amounts = _price_amount(price_on(was, day)), _price_amount(price_on(is_now, day))
+    for day in sorted({price.start for price in (*before, *after)}):
+        amounts = _price_amount(price_on(before, day)), _price_amount(price_on(after, day))
         if amounts != last and amounts[0] != amounts[1]:
-            unit = f"{currency} {'an hour' if hasattr(is_now[0], 'per_hour') else 'a GiB and month'}"
+            unit = f"{currency} {'an hour' if hasattr(after[0], 'per_hour') else 'a GiB and month'}"
             note = ", ".join(part for part in (unit, percent_change(*amounts)) if part)
             old_text, new_text = (f"{amount:f}" for amount in amounts)
             yield DeclaredChange("prices", new.path, f"{listed} from {day}", old_text, new_text, note)

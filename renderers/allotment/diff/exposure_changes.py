@@ -161,13 +161,13 @@ def _pair_addresses(
 def _exposure_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
     """Yield the change of an address's exposure. If more people have access now, a note describes the people with
     access."""
-    was = old.exposure if old is not None else None
-    if was == new.exposure:
+    before = old.exposure if old is not None else None
+    if before == new.exposure:
         return
-    if _EXPOSURE_WIDTH[was or _NAMESPACE_ONLY] > _EXPOSURE_WIDTH[new.exposure]:
-        yield DeclaredChange("addresses", new.file, new.url, was, new.exposure, "")
+    if _EXPOSURE_WIDTH[before or _NAMESPACE_ONLY] > _EXPOSURE_WIDTH[new.exposure]:
+        yield DeclaredChange("addresses", new.file, new.url, before, new.exposure, "")
         return
-    yield DeclaredChange("access", new.file, new.url, was, new.exposure, _audience_text(new))
+    yield DeclaredChange("access", new.file, new.url, before, new.exposure, _audience_text(new))
 
 
 def _port_changed(old: Address | None, new: Address) -> Iterator[DeclaredChange]:
@@ -182,8 +182,8 @@ def _writers_changed(old: Address | None, new: Address) -> Iterator[DeclaredChan
     before = old.writer_roles if old is not None else ()
     if before != new.writer_roles:
         note = f"{_list_people(new, new.writer_roles)} may change its files" if new.writer_roles else ""
-        was, now = ("ReadWrite" if roles else "ReadOnly" for roles in (before, new.writer_roles))
-        yield DeclaredChange("access", new.file, f"{new.url} mode", was, now, note)
+        old_value, now = ("ReadWrite" if roles else "ReadOnly" for roles in (before, new.writer_roles))
+        yield DeclaredChange("access", new.file, f"{new.url} mode", old_value, now, note)
 
 
 def _audience_text(address: Address) -> str:

@@ -78,8 +78,8 @@ def differences(
     old: DeclarationFile[Declaration], new: DeclarationFile[Declaration], widths: Truncation = TRUNCATED
 ) -> list[FieldChange]:
     """Return the fields that differ between two versions of a declaration, sorted."""
-    was, is_now = value_tree(old), value_tree(new)
-    return sorted(_compare_trees("", was, is_now, widths), key=_sort_key)
+    before, after = value_tree(old), value_tree(new)
+    return sorted(_compare_trees("", before, after, widths), key=_sort_key)
 
 
 class DiffCache:
@@ -223,10 +223,10 @@ def _compare_trees(
         text = _summarize(subtree, widths, label)
         yield FieldChange(at, None, text) if old is None else FieldChange(at, text, None)
     elif isinstance(old, tuple) and isinstance(new, tuple) and at.rpartition(".")[2] not in ORDERED_LISTS:
-        was, is_now = {leaf.value: leaf for leaf in old}, {leaf.value: leaf for leaf in new}
-        if removed_leaves := [leaf for value, leaf in was.items() if value not in is_now]:
+        before, after = {leaf.value: leaf for leaf in old}, {leaf.value: leaf for leaf in new}
+        if removed_leaves := [leaf for value, leaf in before.items() if value not in after]:
             yield FieldChange(at, _summarize(tuple(removed_leaves), widths), None)
-        if added := [leaf for value, leaf in is_now.items() if value not in was]:
+        if added := [leaf for value, leaf in after.items() if value not in before]:
             yield FieldChange(at, None, _summarize(tuple(added), widths))
     elif _plain_values(old) != _plain_values(new):
         yield FieldChange(at, _summarize(old, widths), _summarize(new, widths))

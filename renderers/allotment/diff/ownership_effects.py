@@ -112,11 +112,11 @@ def files_without_tenant_approver(before: TenantSide, after: TenantSide) -> Iter
         return
     reported_paths = set[str]()
     for path in _sample_paths(after):
-        (_, was), (rule, is_now) = _approvers(before, path), _approvers(after, path)
-        if rule is None or rule.path in reported_paths or not was or is_now or not _has_only_role_approvers(rule):
+        (_, old), (rule, new) = _approvers(before, path), _approvers(after, path)
+        if rule is None or rule.path in reported_paths or not old or new or not _has_only_role_approvers(rule):
             continue
         reported_paths.add(rule.path)
-        who = ", ".join(sorted(map(str, was)))
+        who = ", ".join(sorted(map(str, old)))
         note = f"nobody in {tenant} can approve these files any more: team platform approves them"
         yield DeclaredChange("approvals", members, f"approvers by {rule.path}", who, None, note)
 

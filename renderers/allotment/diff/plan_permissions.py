@@ -22,9 +22,9 @@ def with_plan_permissions(changes: list[DeclaredChange], before: TenantSide, aft
     old, new = plan_of(before.catalog, before.folder), plan_of(after.catalog, after.folder)
     if old is None or new is None or old.model.name == new.model.name:
         return changes
-    was, is_now = old.model.spec.allow, new.model.spec.allow
-    opened = list(_new_permissions(was, is_now))
-    shared = [f"sharing {mode}" for mode in is_now.sharing if mode not in was.sharing]
+    old_value, new_value = old.model.spec.allow, new.model.spec.allow
+    opened = list(_new_permissions(old_value, new_value))
+    shared = [f"sharing {mode}" for mode in new_value.sharing if mode not in old_value.sharing]
     if not opened and not shared:
         return changes
     note = f"newly allows {', '.join([*opened, *shared])}"
@@ -36,9 +36,9 @@ def with_plan_permissions(changes: list[DeclaredChange], before: TenantSide, aft
     return [*(change for change in changes if change.field != _PLAN_FIELD), *opening]
 
 
-def _new_permissions(was: Allow, is_now: Allow) -> Iterator[str]:
+def _new_permissions(old: Allow, new: Allow) -> Iterator[str]:
     """Yield the exposures and image registries that are newly allowed."""
-    yield from (f"exposure {exposure}" for exposure in is_now.exposure if exposure not in was.exposure)
-    for registry in is_now.image_registries:
-        if not registry.startswith(tuple(was.image_registries)):
+    yield from (f"exposure {exposure}" for exposure in new.exposure if exposure not in old.exposure)
+    for registry in new.image_registries:
+        if not registry.startswith(tuple(old.image_registries)):
             yield f"images of {registry}"

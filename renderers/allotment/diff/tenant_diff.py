@@ -46,33 +46,33 @@ class TenantDiff(NamedTuple):
     moved_resources: list[Reachable]
 
 
-def compare_tenant(before: TenantSide, after: TenantSide, noted: DiffCache) -> TenantDiff:
+def compare_tenant(before: TenantSide, after: TenantSide, cache: DiffCache) -> TenantDiff:
     """Return the effects of a change on a tenant."""
     changes: list[ResourceChange] = []
     losses: list[Destruction] = []
     for path in sorted(before.files.keys() | after.files.keys()):
         cluster, _, inner = path.partition("/")
-        spot = paths.parse_tree_path(inner)
+        tree_path = paths.parse_tree_path(inner)
         old, new = before.files.get(path), after.files.get(path)
-        if spot is None or not spot.kind or old == new:
+        if tree_path is None or not tree_path.kind or old == new:
             continue
-        subject = f"{spot.kind} {spot.tenant}/{spot.resource_name} in {cluster}"
-        if lost := _LOSSES_BY_KIND.get(spot.kind):
-            volume = cluster, spot.tenant, spot.kind, spot.resource_name
+        subject = f"{tree_path.kind} {tree_path.tenant}/{tree_path.resource_name} in {cluster}"
+        if lost := _LOSSES_BY_KIND.get(tree_path.kind):
+            volume = cluster, tree_path.tenant, tree_path.kind, tree_path.resource_name
             losses += (
-                replace(loss, volume=volume) if new is None and spot.kind != INSTANCE.word else loss
-                for loss in lost(subject, before, after, spot.resource_name, old, new)
+                replace(loss, volume=volume) if new is None and tree_path.kind != INSTANCE.word else loss
+                for loss in lost(subject, before, after, tree_path.resource_name, old, new)
             )
         action, why = _resource_action(
-            before, after, spot.kind, name=spot.resource_name, cluster=cluster, data=(old, new), noted=noted
+            before, after, tree_path.kind, name=tree_path.resource_name, cluster=cluster, data=(old, new), cache=cache
         )
-        effect = _pod_effect(after, spot.resource_name, old, new) if spot.kind == INSTANCE.word else None
+        effect = _pod_effect(after, tree_path.resource_name, old, new) if tree_path.kind == INSTANCE.word else None
         changes.append(
             ResourceChange(
-                tenant=spot.tenant,
+                tenant=tree_path.tenant,
                 cluster=cluster,
-                kind=spot.kind,
-                name=spot.resource_name,
+                kind=tree_path.kind,
+                name=tree_path.resource_name,
                 action=action,
                 causes=why,
                 effect=effect,
@@ -96,29 +96,29 @@ def _resource_action(
     name: str,
     cluster: str,
     data: tuple[bytes | None, bytes | None],
-    noted: DiffCache,
+    cache: DiffCache,
 ) -> tuple[Action, tuple[str, ...]]:
     old, new = data
     if old is None or new is None:
         return ("added" if old is None else "removed"), ()
     model = RESOURCE_KINDS[kind].kind.model
-    why = tuple(find_causes(before, after, model, name, cluster, noted))
+    why = tuple(find_causes(before, after, model, name, cluster, cache))
     if kind != "instance":
         return ("replaced" if read_job_names(old) != read_job_names(new) and read_job_names(old) else "changed"), why
-    was, is_now = _load_deployment(old), _load_deployment(new)
-    both_run = _replica_count(was) and _replica_count(is_now)
-    return ("replaced" if both_run and _pod_template(was) != _pod_template(is_now) else "changed"), why
+    old_value, new_value = _load_deployment(old), _load_deployment(new)
+    both_run = _replica_count(old_value) and _replica_count(new_value)
+    return ("replaced" if both_run and _pod_template(old_value) != _pod_template(new_value) else "changed"), why
 
 
 def _pod_effect(after: TenantSide, name: str, *ends: bytes | None) -> Effect:
     declared = after.folder.of_kind(GPUInstance).get(name)
     deployments = [None if data is None else _load_deployment(data) for data in ends]
-    was, is_now = (
+    old, new = (
         PodSet(_replica_count(deployment), _pod_template(deployment)) if deployment is not None else PodSet(0, None)
         for deployment in deployments
     )
     return predict_effect(
-        was, is_now, is_stopped=ends[1] is None or declared is None or declared.model.spec.state == "Stopped"
+        old, new, is_stopped=ends[1] is None or declared is None or declared.model.spec.state == "Stopped"
     )
 
 
@@ -167,15 +167,15 @@ def _storage_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[Destruction]:
     """Yield how a change affects the data of a storage: it is lost, may be deleted, or may be overwritten."""
-    was = read_volume(old) if old is not None else None
-    if old is None or was is None:
+    old_value = read_volume(old) if old is not None else None
+    if old is None or old_value is None:
         return
-    size = format_size(was.size)
-    is_now = read_volume(new) if new is not None else None
-    if new is None or is_now is None:
+    size = format_size(old_value.size)
+    new_value = read_volume(new) if new is not None else None
+    if new is None or new_value is None:
         yield Destruction(subject, f"is deleted with its volume of {size} and all data on it")
         return
-    if was.deletion_policy != "Delete" and is_now.deletion_policy == "Delete":
+    if old_value.deletion_policy != "Delete" and new_value.deletion_policy == "Delete":
         yield Destruction(subject, f"is marked for deletion: if you remove its file, its volume of {size} is deleted")
     if (jobs := read_job_names(old)) and read_job_names(new) - jobs:
         yield Destruction(subject, f"is prepared again: the data on its volume of {size} may be overwritten")
@@ -185,13 +185,13 @@ def _snapshot_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[Destruction]:
     """Yield how a change affects a snapshot: it is lost, or may be deleted."""
-    was = read_volume(old) if old is not None else None
-    if was is None:
+    old_value = read_volume(old) if old is not None else None
+    if old_value is None:
         return
-    is_now = read_volume(new) if new is not None else None
-    if is_now is None:
-        yield Destruction(subject, f"is deleted: this state of storage {was.source_volume} is lost")
-    elif was.deletion_policy != "Delete" and is_now.deletion_policy == "Delete":
+    new_value = read_volume(new) if new is not None else None
+    if new_value is None:
+        yield Destruction(subject, f"is deleted: this state of storage {old_value.source_volume} is lost")
+    elif old_value.deletion_policy != "Delete" and new_value.deletion_policy == "Delete":
         yield Destruction(subject, "is marked for deletion: if you remove its file, the snapshot is deleted")
 
 
@@ -215,8 +215,8 @@ def _mark_replacements(before: TenantSide, after: TenantSide, changes: list[Reso
                 and declared is not None
                 and (removal.name == change.name or old.model.spec == declared.model.spec)
             ):
-                words = f"it replaces {removal.name} in {removal.cluster}: a rename or a move removes the old resource and adds a new one"
-                new_changes.append(msgspec.structs.replace(change, action="replaced", causes=(words,)))
+                message = f"it replaces {removal.name} in {removal.cluster}: a rename or a move removes the old resource and adds a new one"
+                new_changes.append(msgspec.structs.replace(change, action="replaced", causes=(message,)))
                 break
         else:
             new_changes.append(change)
@@ -226,9 +226,9 @@ def _mark_replacements(before: TenantSide, after: TenantSide, changes: list[Reso
 def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChange]:
     """Yield a QuotaChange for each dimension of a tenant's quota if its use or its limit changes."""
     name = (after.folder if after.folder.paths() else before.folder).name
-    was, is_now = compute_quota_usage(before.catalog, before.folder), compute_quota_usage(after.catalog, after.folder)
+    old, new = compute_quota_usage(before.catalog, before.folder), compute_quota_usage(after.catalog, after.folder)
     old_limits, limits = limits_of(before.catalog, before.folder), limits_of(after.catalog, after.folder)
-    models = {*was.gpus, *is_now.gpus}
+    models = {*old.gpus, *new.gpus}
     if old_limits and limits:
         models |= {
             gpu_model
@@ -237,7 +237,7 @@ def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChang
         }
     for model in sorted(models):
         most, most_before = (limit.gpus.get(model, 0) if limit else None for limit in (limits, old_limits))
-        used, used_now = (side.gpus.get(model, Fraction(0)) for side in (was, is_now))
+        used, used_now = (side.gpus.get(model, Fraction(0)) for side in (old, new))
         yield from _changed_usage(
             QuotaChange(
                 tenant=name,
@@ -250,7 +250,7 @@ def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChang
         )
     for field in ("instances", "storages", "storage", "snapshots"):
         most, most_before = (getattr(limit, field) if limit else None for limit in (limits, old_limits))
-        used, used_now = (Fraction(getattr(side, field)) for side in (was, is_now))
+        used, used_now = (Fraction(getattr(side, field)) for side in (old, new))
         yield from _changed_usage(
             QuotaChange(
                 tenant=name,
@@ -295,14 +295,14 @@ def compare_units(
     before: tuple[Catalog, Iterable[UnitClaim]], after: tuple[Catalog, Iterable[UnitClaim]]
 ) -> Iterator[UnitsOutput]:
     """Yield the units of each GPUSpec in a cluster if its units in stock or its held units change."""
-    was, is_now = (
+    old, new = (
         {(unit_usage.cluster, unit_usage.gpu_spec): unit_usage for unit_usage in compute_unit_usage(*side)}
         for side in (before, after)
     )
-    for key in sorted(was.keys() | is_now.keys()):
+    for key in sorted(old.keys() | new.keys()):
         (stock_before, held_before), (stock, held_units) = (
-            _stock_and_held_units(was.get(key)),
-            _stock_and_held_units(is_now.get(key)),
+            _stock_and_held_units(old.get(key)),
+            _stock_and_held_units(new.get(key)),
         )
         if (stock_before, held_before) != (stock, held_units):
             yield UnitsOutput(*key, stock_before, stock, held_before, held_units, stock - held_units)

@@ -80,23 +80,23 @@ def find_document(server: EditorServer, uri: str) -> OpenDocument | None:
     data = server.documents.get(path) if path is not None else None
     if session is None or check is None or path is None or data is None or len(data) > MAX_BYTES:
         return None
-    spot = parse_path(path)
-    if spot is None or isinstance(spot, Finding):
+    declaration_path = parse_path(path)
+    if declaration_path is None or isinstance(declaration_path, Finding):
         return None
     source = session.open_source(server.documents)
-    if spot.scope.kind == "tenant":
+    if declaration_path.scope.kind == "tenant":
         try:
-            folder = read_folder(spot.scope, read_scope(source, spot.scope).files)[0]
+            folder = read_folder(declaration_path.scope, read_scope(source, declaration_path.scope).files)[0]
         except OSError:  # the folder was removed, or leads through a symbolic link
-            folder = ScopeDeclarations(spot.scope)
+            folder = ScopeDeclarations(declaration_path.scope)
     else:
         clusters = check.catalog.clusters
         folder = (
             check.catalog.platform
-            if spot.scope.kind == "platform"
-            else clusters.get(spot.scope.name) or (ScopeDeclarations(spot.scope))
+            if declaration_path.scope.kind == "platform"
+            else clusters.get(declaration_path.scope.name) or (ScopeDeclarations(declaration_path.scope))
         )
-    facts = DeclaredFacts(spot, check.catalog, folder, check.tally_entries.values())
+    facts = DeclaredFacts(declaration_path, check.catalog, folder, check.tally_entries.values())
     text = data.decode("utf-8", "surrogatepass")
     return OpenDocument(path, TextPositions(text, server.encoding), facts)
 

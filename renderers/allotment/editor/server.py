@@ -94,10 +94,10 @@ class EditorServer(LanguageServer):
     def report_missing_repository(self) -> None:
         """Log that nothing is checked, if the editor opened a folder outside of every repository."""
         if self.session is None:
-            words = (
+            message = (
                 "no platform/platform.yaml is here or in a folder above: open the repository, or name it with --repo"
             )
-            self._log_message(words, types.MessageType.Warning)
+            self._log_message(message, types.MessageType.Warning)
 
     def find_path(self, uri: str) -> str | None:
         """Return the path of a document in the repository; None if it is outside the repository, or no file."""
@@ -175,8 +175,8 @@ class EditorServer(LanguageServer):
                 )
             )
         if publisher.hidden_file_count > self._hidden_file_count:
-            words = f"{publisher.hidden_file_count} more files have problems: `allot validate` prints all"
-            self._log_message(words, types.MessageType.Warning)
+            message = f"{publisher.hidden_file_count} more files have problems: `allot validate` prints all"
+            self._log_message(message, types.MessageType.Warning)
         self._hidden_file_count = publisher.hidden_file_count
 
     def _log_message(self, message: str, kind: types.MessageType) -> None:

@@ -37,9 +37,11 @@ class Declarations(NamedTuple):
 
     def list_names(self, kind: type[Declaration], scope: Scope = PLATFORM) -> list[str]:
         """Return the sorted names of the declarations of a kind in a scope. The files may be invalid."""
-        spots = map(parse_path, self.list_paths(scope))
+        declaration_paths = map(parse_path, self.list_paths(scope))
         return sorted(
-            spot.name for spot in spots if isinstance(spot, DeclarationPath) and spot.kind.name == kind.__name__
+            declaration_path.name
+            for declaration_path in declaration_paths
+            if isinstance(declaration_path, DeclarationPath) and declaration_path.kind.name == kind.__name__
         )
 
     def find(self, kind: type[D], scope: Scope, name: str) -> DeclarationFile[D]:
@@ -50,9 +52,9 @@ class Declarations(NamedTuple):
             hint = suggest_name(name, self.list_names(kind, scope)) or "; it has none"
             owner = f"{scope.name} has" if scope.name else "the platform has"
             raise OperationRefused(f"{owner} no {kind.__name__} named {quote_value(name)}{hint}")
-        spot = parse_path(path)
-        assert isinstance(spot, DeclarationPath), path
-        declared, problems = read_declaration(path, data, spot)
+        declaration_path = parse_path(path)
+        assert isinstance(declaration_path, DeclarationPath), path
+        declared, problems = read_declaration(path, data, declaration_path)
         if declared is None:
             raise OperationRefused(f"{problems[0]}: correct the file first")
         assert isinstance(declared.model, kind)

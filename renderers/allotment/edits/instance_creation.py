@@ -136,8 +136,8 @@ class _InstanceBuilder:
         container: dict[str, Any] = {"env": [{"name": key, "value": env[key]} for key in env]} if env else {}
         if bool(options.app) == bool(options.image):
             apps = ", ".join(self._declarations.list_names(App)) or "none is declared"
-            words = "--app and --image exclude each other: omit one of them" if options.app else f"add --app: {apps}"
-            self.parser.problems.append(words if options.app else f"{words}; or --image IMAGE@DIGEST")
+            message = "--app and --image exclude each other: omit one of them" if options.app else f"add --app: {apps}"
+            self.parser.problems.append(message if options.app else f"{message}; or --image IMAGE@DIGEST")
             return {}
         if options.app:
             for option, value in (("--port", options.ports), ("--exposure", options.exposure)):

@@ -39,21 +39,21 @@ class InvalidField(OperationRefused):
 
 def build_declaration(path: str, spec: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> bytes:
     """Return the file of a declaration at a valid path, with its schema line. Raises OperationRefused for a reserved name."""
-    spot = parse_path(path)
-    if isinstance(spot, Finding):
-        raise OperationRefused(spot.message)
-    assert isinstance(spot, DeclarationPath), path
-    metadata = {"name": spot.name, **({"labels": dict(labels)} if labels else {})}
-    value = {"apiVersion": API_VERSION, "kind": spot.kind.name, "metadata": metadata, "spec": dict(spec)}
-    text = build_schema_line(path, spot.kind.name) + dump([value]).decode().removeprefix("---\n")
-    return canonicalize(text.encode(), spot.kind.model)
+    declaration_path = parse_path(path)
+    if isinstance(declaration_path, Finding):
+        raise OperationRefused(declaration_path.message)
+    assert isinstance(declaration_path, DeclarationPath), path
+    metadata = {"name": declaration_path.name, **({"labels": dict(labels)} if labels else {})}
+    value = {"apiVersion": API_VERSION, "kind": declaration_path.kind.name, "metadata": metadata, "spec": dict(spec)}
+    text = build_schema_line(path, declaration_path.kind.name) + dump([value]).decode().removeprefix("---\n")
+    return canonicalize(text.encode(), declaration_path.kind.model)
 
 
 def check_declaration(path: str, data: bytes) -> bytes:
     """Return the file of a declaration. Raises InvalidField, with the field and the reason, if it is invalid."""
-    spot = parse_path(path)
-    assert isinstance(spot, DeclarationPath), path
-    declared, problems = read_declaration(path, data, spot)
+    declaration_path = parse_path(path)
+    assert isinstance(declaration_path, DeclarationPath), path
+    declared, problems = read_declaration(path, data, declaration_path)
     if declared is None:
         raise InvalidField(problems[0].field, problems[0].message)
     return data
@@ -61,9 +61,9 @@ def check_declaration(path: str, data: bytes) -> bytes:
 
 def list_option_problems(path: str, data: bytes, options: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each problem of a new declaration. `options` maps the start of a field to its option."""
-    spot = parse_path(path)
-    assert isinstance(spot, DeclarationPath), path
-    for problem in read_declaration(path, data, spot)[1]:
+    declaration_path = parse_path(path)
+    assert isinstance(declaration_path, DeclarationPath), path
+    for problem in read_declaration(path, data, declaration_path)[1]:
         starts = [start for start in options if problem.field.startswith(start)]
         yield f"{options[max(starts, key=len)] if starts else problem.field}: {problem.message}"
 

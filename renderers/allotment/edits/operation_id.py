@@ -51,10 +51,10 @@ def add_operation_id(files: Mapping[str, bytes | None], operation_id: str) -> di
 
 
 def _set_operation_id(path: str, data: bytes, operation_id: str) -> bytes:
-    spot = parse_path(path)
-    if not isinstance(spot, DeclarationPath):
+    declaration_path = parse_path(path)
+    if not isinstance(declaration_path, DeclarationPath):
         return data
-    return edit_document(data, spot.kind.model, [SetField(_FIELD, operation_id)])
+    return edit_document(data, declaration_path.kind.model, [SetField(_FIELD, operation_id)])
 
 
 def write_message(title: str, operation_id: str) -> str:

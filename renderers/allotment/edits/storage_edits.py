@@ -161,9 +161,9 @@ def _permits_deletion(declared: DeclarationFile[GPUStorage], data: bytes | None)
     """Return whether a merged version of a storage permits its deletion. A storage that was never merged has no data."""
     if data is None:
         return True
-    spot = parse_path(declared.path)
-    assert isinstance(spot, DeclarationPath)
-    merged = read_declaration(declared.path, data, spot)[0]
+    declaration_path = parse_path(declared.path)
+    assert isinstance(declaration_path, DeclarationPath)
+    merged = read_declaration(declared.path, data, declaration_path)[0]
     return merged is not None and isinstance(merged.model, GPUStorage) and merged.model.spec.deletion_policy == "Delete"
 
 

@@ -220,10 +220,10 @@ def _find_misread_folders(cluster: str, inner: str, texts: list[str]) -> Iterato
 
 def parse_owner(inner: str) -> FileOwner | None:
     """Return the owner of a path in a cluster's tree; None for a path that the tree cannot have."""
-    if spot := paths.parse_tree_path(inner):
+    if tree_path := paths.parse_tree_path(inner):
         return (
-            FileOwner("tenant", spot.tenant, spot.name)
-            if spot.part in TREE_PARTS
-            else FileOwner(spot.part, spot.tenant, "")
+            FileOwner("tenant", tree_path.tenant, tree_path.name)
+            if tree_path.part in TREE_PARTS
+            else FileOwner(tree_path.part, tree_path.tenant, "")
         )
     return FileOwner("platform", "", inner) if _PLATFORM_FILE.fullmatch(inner) else None

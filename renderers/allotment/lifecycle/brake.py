@@ -146,13 +146,13 @@ def brake_items(files: Iterable[str]) -> BrakeItems:
     items: set[BrakeItem] = set()
     for file in files:
         cluster, _, path = file.partition("/")
-        spot = paths.parse_tree_path(path)
-        if spot is None or spot.part not in TREE_PARTS:
+        tree_path = paths.parse_tree_path(path)
+        if tree_path is None or tree_path.part not in TREE_PARTS:
             continue
-        if spot.kind:
-            items.add(BrakeItem(spot.kind, cluster, spot.tenant, spot.resource_name))
-        elif spot.name == paths.FOLDER_MARKER:
-            items.add(BrakeItem("tenant", "", spot.tenant, ""))
+        if tree_path.kind:
+            items.add(BrakeItem(tree_path.kind, cluster, tree_path.tenant, tree_path.resource_name))
+        elif tree_path.name == paths.FOLDER_MARKER:
+            items.add(BrakeItem("tenant", "", tree_path.tenant, ""))
     return frozenset(items)
 
 

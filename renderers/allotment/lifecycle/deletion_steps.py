@@ -114,9 +114,9 @@ def next_removal_step(leaver: Removal) -> RemovalStep:
     """Return the next step of a removal."""
     step = RemovalStep({}, [], [])
     for path in sorted(leaver.removed_paths):
-        spot = paths.parse_tree_path(path)
-        if spot is not None and spot.part == "storage" and spot.is_resource_file:
-            _remove_volume(leaver, path, spot.name, step)
+        tree_path = paths.parse_tree_path(path)
+        if tree_path is not None and tree_path.part == "storage" and tree_path.is_resource_file:
+            _remove_volume(leaver, path, tree_path.name, step)
     if not leaver.rendered_paths:
         _remove_tenant(leaver, step)
     return step
@@ -130,12 +130,12 @@ def _remove_volume(leaver: Removal, path: str, stem: str, step: RemovalStep) -> 
     volume = read_volume(data)
     if volume is None:
         return
-    spot = paths.TreePath(leaver.tenant, "storage", name)
+    tree_path = paths.TreePath(leaver.tenant, "storage", name)
     if volume.deletion_policy != "Delete":
-        make_finding = snapshot_removal_finding if spot.kind == SNAPSHOT.word else storage_removal_finding
-        step.findings.append(make_finding(declaration_path(spot), spot.resource_name))
+        make_finding = snapshot_removal_finding if tree_path.kind == SNAPSHOT.word else storage_removal_finding
+        step.findings.append(make_finding(declaration_path(tree_path), tree_path.resource_name))
         return
-    resource = spot.kind, spot.resource_name
+    resource = tree_path.kind, tree_path.resource_name
     if not volume.protected and leaver.observation.has_released(resource):
         return
     protected = volume.protected and leaver.observation.marked_seconds.get(resource, -1) < leaver.grace_seconds
@@ -144,16 +144,16 @@ def _remove_volume(leaver: Removal, path: str, stem: str, step: RemovalStep) -> 
     marked = f"kept until the status shows that it has been marked for {format_duration(leaver.grace_seconds)}"
     state = marked if protected else "no longer protected; it is removed after the status confirms that"
     step.pending_deletions.append(
-        f"{spot.kind} {leaver.tenant}/{spot.resource_name}: {state}{'' if leaver.observation.is_observed else _UNOBSERVED_TEXT}"
+        f"{tree_path.kind} {leaver.tenant}/{tree_path.resource_name}: {state}{'' if leaver.observation.is_observed else _UNOBSERVED_TEXT}"
     )
 
 
-def declaration_path(spot: paths.TreePath) -> str:
+def declaration_path(tree_path: paths.TreePath) -> str:
     """Return the path of the declaration of a storage or snapshot.
 
     If the kind is unknown, return the path that a storage of this name would have.
     """
-    return RESOURCE_KINDS.get(spot.kind, STORAGE).declaration_path(spot.tenant, spot.resource_name)
+    return RESOURCE_KINDS.get(tree_path.kind, STORAGE).declaration_path(tree_path.tenant, tree_path.resource_name)
 
 
 def _remove_tenant(leaver: Removal, step: RemovalStep) -> None:
@@ -189,9 +189,10 @@ def _holds_only_markers(leaver: Removal) -> bool:
     A deletion marker is the file `allotment--leaving`, which replaces the folder marker of a folder. If only deletion
     markers remain, an earlier publish has removed all other files of the folders.
     """
-    spots = [paths.parse_tree_path(path) for path in leaver.removed_paths]
+    tree_paths = [paths.parse_tree_path(path) for path in leaver.removed_paths]
     return all(
-        spot is None or spot.part not in TREE_PARTS or spot.name == paths.DELETING_FOLDER_MARKER for spot in spots
+        tree_path is None or tree_path.part not in TREE_PARTS or tree_path.name == paths.DELETING_FOLDER_MARKER
+        for tree_path in tree_paths
     )
 
 

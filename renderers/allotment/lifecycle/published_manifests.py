@@ -122,13 +122,13 @@ def with_nodes_of(data: bytes, previous: bytes) -> bytes:
     old = {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in load(previous)}
     objects = []
     for manifest in load(data):
-        was = old.pop((manifest["kind"], manifest["metadata"]["name"]), None)
-        if was is None or manifest["kind"] == "NodeOverlay":
+        before = old.pop((manifest["kind"], manifest["metadata"]["name"]), None)
+        if before is None or manifest["kind"] == "NodeOverlay":
             objects.append(manifest)
         elif manifest["kind"] == "NodePool":
-            objects.append({**manifest, "spec": {**manifest["spec"], "template": was["spec"]["template"]}})
+            objects.append({**manifest, "spec": {**manifest["spec"], "template": before["spec"]["template"]}})
         else:
-            objects.append({**manifest, "spec": was["spec"]})
+            objects.append({**manifest, "spec": before["spec"]})
     return dump([*objects, *(manifest for (kind, _), manifest in old.items() if kind != "NodeOverlay")])
 
 

@@ -41,15 +41,15 @@ def _read_data_sources(deployment: Object) -> frozenset[str]:
     return frozenset(name for name in (*volumes, *sources) if name)
 
 
-def with_published_deployment(published: bytes, rendered: bytes, words: str) -> bytes:
+def with_published_deployment(published: bytes, rendered: bytes, message: str) -> bytes:
     """Return the rendered file of an instance, but with its published Deployment.
 
-    An annotation of the Deployment has the message `words` about the units for which the instance waits. The Secrets that
+    An annotation of the Deployment has the message `message` about the units for which the instance waits. The Secrets that
     restart the instance are those of the new declaration.
     """
     first, *other_texts = split(rendered)
     reload_secrets = load_one(first)["metadata"]["annotations"].get(names.RELOAD_SECRETS)
-    annotations = {names.WAITS_FOR: words, names.WAITS_REASON: conditions.RESIZE_PENDING}
+    annotations = {names.WAITS_FOR: message, names.WAITS_REASON: conditions.RESIZE_PENDING}
     if reload_secrets is not None:
         annotations[names.RELOAD_SECRETS] = reload_secrets
     replaced = _WAIT_ANNOTATIONS | {names.RELOAD_SECRETS}
@@ -78,5 +78,5 @@ def read_wait_message(data: bytes) -> str:
     if conditions.RESIZE_PENDING.encode() not in data:
         return ""
     annotations = load_one(split(data)[0]).get("metadata", {}).get("annotations", {})
-    words: str = annotations.get(names.WAITS_FOR, "")
-    return words if annotations.get(names.WAITS_REASON) == conditions.RESIZE_PENDING else ""
+    message: str = annotations.get(names.WAITS_FOR, "")
+    return message if annotations.get(names.WAITS_REASON) == conditions.RESIZE_PENDING else ""

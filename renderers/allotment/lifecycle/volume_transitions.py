@@ -61,22 +61,26 @@ def next_file(path: str, before: bytes, after: bytes, ask: Callable[[], StorageU
     the new deletion policy.
     """
     old, new, awaited = read_volume(before), read_volume(after), waits_for_job(after)
-    was = read_job_names(before)
-    if awaited is not None and waits_for_job(before) is None and (awaited in was or (old is not None and not awaited)):
+    old_value = read_job_names(before)
+    if (
+        awaited is not None
+        and waits_for_job(before) is None
+        and (awaited in old_value or (old is not None and not awaited))
+    ):
         return VolumeTransition(with_deletion_policy_of(before, after), [], "")
     findings = list(_immutable_changes(path, old, new)) if old is not None and new is not None else []
     required_jobs = read_job_names(after) | ({awaited} if awaited else frozenset())
     pending, let_go = "", False
-    if was and was - required_jobs:
+    if old_value and old_value - required_jobs:
         users = ask()
-        if required_jobs - was:
+        if required_jobs - old_value:
             if users.running_instances:
                 findings.append(preparation.preparation_change_finding(path, users.running_instances))
             elif users.stopping_instances:
                 pending = f"its new preparation waits until {', '.join(sorted(users.stopping_instances))} has stopped"
-            elif not was <= frozenset(users.finished_jobs):
+            elif not old_value <= frozenset(users.finished_jobs):
                 pending = "its new preparation waits until the status shows the end of the previous preparation"
-        if not findings and not pending and (has_kept_jobs(before) or was & frozenset(users.protected_jobs)):
+        if not findings and not pending and (has_kept_jobs(before) or old_value & frozenset(users.protected_jobs)):
             pending, let_go = "its last preparation is let go first", True
     data = with_jobs_of(with_data_source_of(after, before), before, is_pending=bool(pending))
     data = with_prunable_jobs(data) if let_go else data
@@ -97,10 +101,10 @@ def _immutable_changes(path: str, old: PublishedVolume, new: PublishedVolume) ->
         return
     if new.size < old.size:
         yield immutability.shrink_finding(path, old.size, new.size)
-    for field, was, is_now in (
+    for field, before, after in (
         ("storage class", old.storage_class, new.storage_class),
         ("access mode", ", ".join(old.access_modes), ", ".join(new.access_modes)),
     ):
-        if was != is_now:
-            message = f"its volume has {field} '{was}' and can't change to '{is_now}': declare another storage"
+        if before != after:
+            message = f"its volume has {field} '{before}' and can't change to '{after}': declare another storage"
             yield Finding(path, ("spec", "storageSpec"), message, immutability.RULE)

@@ -93,9 +93,9 @@ def folders_of_application_file(path: str) -> frozenset[str]:
         return frozenset((ADD_ONS_FOLDER, *(f"platform/{part}" for part in PLATFORM_PARTS)))
     if letter := paths.shard_letter(path):
         return frozenset((f"control/argo/{letter}", f"control/namespaces/{letter}"))
-    spot = paths.parse_tree_path(path)
-    if spot is not None and spot.part == "argo":
-        return frozenset(f"tenants/{spot.tenant}/{part}" for part in TREE_PARTS)
+    tree_path = paths.parse_tree_path(path)
+    if tree_path is not None and tree_path.part == "argo":
+        return frozenset(f"tenants/{tree_path.tenant}/{part}" for part in TREE_PARTS)
     return frozenset()
 
 

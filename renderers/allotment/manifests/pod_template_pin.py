@@ -25,9 +25,9 @@ def with_pod_template_of(data: bytes, previous: bytes) -> bytes:
     The template is taken from `previous` if the two templates differ only in the plan label, and if the Deployments in
     both files have replicas.
     """
-    was, is_now = (_POD_TEMPLATE.search(content.partition(_SEPARATOR)[0]) for content in (previous, data))
-    if was is None or is_now is None or _LABEL_LINE.sub(rb"\1", was[0], count=1) != is_now[0]:
+    old, new = (_POD_TEMPLATE.search(content.partition(_SEPARATOR)[0]) for content in (previous, data))
+    if old is None or new is None or _LABEL_LINE.sub(rb"\1", old[0], count=1) != new[0]:
         return data
     if any(_NO_REPLICAS_LINE.search(content.partition(_SEPARATOR)[0]) for content in (previous, data)):
         return data
-    return data[: is_now.start()] + was[0] + data[is_now.end() :]
+    return data[: new.start()] + old[0] + data[new.end() :]

@@ -80,10 +80,10 @@ def state_path(previous: Instance | None, now: Instance) -> list[tuple[str, str]
     """
     if now.state not in _STARTUP_STATES:
         return [(now.state, now.since)]
-    was, end = previous.state if previous else "", _STARTUP_STATES.index(now.state)
-    if was in _STARTUP_STATES and _STARTUP_STATES.index(was) > end:
+    old, end = previous.state if previous else "", _STARTUP_STATES.index(now.state)
+    if old in _STARTUP_STATES and _STARTUP_STATES.index(old) > end:
         return [(now.state, now.since)]
-    begun = _STARTUP_STATES.index(was) + 1 if was in _STARTUP_STATES else _count_kept_steps(previous, now)
+    begun = _STARTUP_STATES.index(old) + 1 if old in _STARTUP_STATES else _count_kept_steps(previous, now)
     earliest = previous.since if previous else ""
     passed = []
     for state in _STARTUP_STATES[begun:end]:

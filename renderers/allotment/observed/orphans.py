@@ -129,7 +129,9 @@ def group_by_resource(objects: Iterable[RenderedObject]) -> dict[tuple[type, str
     return objects_by_resource
 
 
-def with_orphans(resource: T, objects: Sequence[RenderedObject], previous: T | None, look: TenantObservation) -> T:
+def with_orphans(
+    resource: T, objects: Sequence[RenderedObject], previous: T | None, observation: TenantObservation
+) -> T:
     """Return a resource with conditions about its orphans. `objects` are all live objects of the resource.
 
     If the published objects are not known, each object that still exists keeps its previous condition.
@@ -140,24 +142,26 @@ def with_orphans(resource: T, objects: Sequence[RenderedObject], previous: T | N
         if previous is not None
         else {}
     )
-    if look.published is None:
+    if observation.published is None:
         present_types = {_condition_type(live_object, own) for live_object in objects}
         if isinstance(resource, Instance) and _has_pods(own, resource):
             present_types |= {word.STOPPED_DECLARED} if own is not None else {word.STOPPED_DECLARED, word.DECLARED}
         conditions = [condition for kind, condition in previous_conditions.items() if kind in present_types]
     else:
         conditions = [
-            _orphan_condition(live_object, own, resource, previous_conditions, look.now)
-            for live_object in _unpublished_objects(objects, own, look.published)
+            _orphan_condition(live_object, own, resource, previous_conditions, observation.now)
+            for live_object in _unpublished_objects(objects, own, observation.published)
         ]
         if isinstance(resource, Instance) and _has_pods(own, resource):
-            if look.published.has_stopped_instance(resource.name):
-                conditions.append(_stopping_condition(previous_conditions, look.now))
-            elif own is None and not look.published.has_instance(resource.name):
+            if observation.published.has_stopped_instance(resource.name):
+                conditions.append(_stopping_condition(previous_conditions, observation.now))
+            elif own is None and not observation.published.has_instance(resource.name):
                 conditions.append(
-                    _removal_condition(word.DECLARED, word.REMOVED_STILL_RUNNING, "", previous_conditions, look.now)
+                    _removal_condition(
+                        word.DECLARED, word.REMOVED_STILL_RUNNING, "", previous_conditions, observation.now
+                    )
                 )
-    return _with_orphan_conditions(resource, conditions, look) if conditions else resource
+    return _with_orphan_conditions(resource, conditions, observation) if conditions else resource
 
 
 def _main_object(objects: Sequence[RenderedObject]) -> RenderedObject | None:
@@ -294,7 +298,7 @@ def _orphan_reason(live_object: RenderedObject, resource: Resource) -> str:
     return word.REMOVED_STILL_THERE
 
 
-def _with_orphan_conditions(resource: T, conditions: Sequence[Condition], look: TenantObservation) -> T:
+def _with_orphan_conditions(resource: T, conditions: Sequence[Condition], observation: TenantObservation) -> T:
     """Return a resource with additional conditions, and with a message that names its orphans.
 
     If the main object is an orphan, the new message replaces the message of the resource.
@@ -308,7 +312,7 @@ def _with_orphan_conditions(resource: T, conditions: Sequence[Condition], look: 
         )
         words = [
             *(condition.message for condition in stuck_conditions),
-            describe_remedy(resource, look.tenant, look.cluster, look.application_parts),
+            describe_remedy(resource, observation.tenant, observation.cluster, observation.application_parts),
         ]
         if own_condition is not None:
             reason = own_condition.reason

@@ -236,8 +236,8 @@ def _terminated_state(pod: Pod) -> PodState:
     if _was_killed_by_probe(pod):
         why = "the probe of the container did not succeed within startTimeout, and the container was killed"
         return PodState(word.FAILED, word.PROBE_FAILED, f"{why} ({times})")
-    words = f"the container ended with exit code {pod.exit_code} ({times})"
-    return PodState(word.FAILED, word.CRASH_LOOP if pod.restarts else word.CONTAINER_ENDED, words)
+    message = f"the container ended with exit code {pod.exit_code} ({times})"
+    return PodState(word.FAILED, word.CRASH_LOOP if pod.restarts else word.CONTAINER_ENDED, message)
 
 
 def _unstarted_state(view: InstanceView, pod: Pod) -> PodState:

@@ -131,18 +131,18 @@ def derive_stage(
             return RolloutStage(
                 "failed", "kept", description, remedy="run `allot validate`, or `allot publish --dry-run`"
             )
-        words = f"{description}: its tenant is retained: {retained.words}"
-        return RolloutStage("failed", "kept", words, remedy=WAYS_OUT[retained.reason])
+        message = f"{description}: its tenant is retained: {retained.words}"
+        return RolloutStage("failed", "kept", message, remedy=WAYS_OUT[retained.reason])
     observation = _find_observed(resource, statuses)
     if not resource.blob and published.deleting_volume is not None:
         mark = find_marked_since(observation.conditions) if observation is not None else ""
-        words = (
+        message = (
             describe_data_deadline(mark, published.deleting_volume.grace_seconds)
             if published.deleting_volume.protected
             else DATA_LOST_TEXT
         )
         return (_orphan_stage(resource, observation, statuses) if observation is not None else None) or RolloutStage(
-            "going", "removing", words
+            "going", "removing", message
         )
     if not resource.blob:
         if observation is None:
@@ -238,9 +238,9 @@ def _instance_stage(instance: Instance) -> RolloutStage:
         return RolloutStage(
             "going", "waiting", instance.message or instance.reason, remedy=_REMEDIES.get(instance.reason, "")
         )
-    words = "its units are held" if instance.state == word.INIT else "its container has started"
+    message = "its units are held" if instance.state == word.INIT else "its container has started"
     state = "synced" if instance.state == word.INIT else word.display_state(instance.state, of_instance=True).lower()
-    return RolloutStage("going", state, instance.message or words)
+    return RolloutStage("going", state, instance.message or message)
 
 
 def _data_stage(resource: Storage | Snapshot) -> RolloutStage:
@@ -248,10 +248,10 @@ def _data_stage(resource: Storage | Snapshot) -> RolloutStage:
         return RolloutStage("done", "ready", resource.message, resource.url if isinstance(resource, Storage) else "")
     if resource.state in (word.FAILED, word.LOST):
         return _failed_stage(resource)
-    words = {word.PENDING: "waits for its volume", word.PREPARING: "is being prepared"}.get(
+    message = {word.PENDING: "waits for its volume", word.PREPARING: "is being prepared"}.get(
         resource.state, resource.state
     )
-    return RolloutStage("going", "synced", resource.message or words)
+    return RolloutStage("going", "synced", resource.message or message)
 
 
 def _failed_stage(resource: Resource) -> RolloutStage:

@@ -35,8 +35,8 @@ def derive_waiting_snapshot(name: str, source: str, now: str, previous: Snapshot
     same = previous is not None and previous.reason == word.SOURCE_UNPREPARED
     since = previous.since if previous is not None and same else now
     blob = previous.observed_blob if previous is not None else ""
-    words = f"waits for storage {source} to be prepared"
-    return Snapshot(name, blob, word.PENDING, word.SOURCE_UNPREPARED, words, since, storage=source)
+    message = f"waits for storage {source} to be prepared"
+    return Snapshot(name, blob, word.PENDING, word.SOURCE_UNPREPARED, message, since, storage=source)
 
 
 def _derive_state(live: VolumeSnapshot) -> tuple[str, str, str]:

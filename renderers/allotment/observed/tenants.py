@@ -119,7 +119,7 @@ def derive_tenant_status(
     if published is not None:
         live = live.prefer_published(published)
     parts = {application.name.rpartition("--")[2]: application for application in live.applications}
-    look = orphans.TenantObservation(tenant, cluster, parts, published, now)
+    observation = orphans.TenantObservation(tenant, cluster, parts, published, now)
     objects_by_resource = orphans.group_by_resource(live.rendered_objects)
 
     def judged(resource: orphans.T, previous_resources: Mapping[str, orphans.T]) -> orphans.T:
@@ -127,7 +127,7 @@ def derive_tenant_status(
             resource,
             objects_by_resource.get((type(resource), resource.name), ()),
             previous_resources.get(resource.name),
-            look,
+            observation,
         )
 
     known_storages = {storage.name: storage for storage in previous.storages} if previous else {}
@@ -227,8 +227,8 @@ def _derive_storages(
         for bucket_claim in live.buckets
         if bucket_claim.storage and bucket_claim.storage not in claims
     }
-    unborn = {name for name in waiting if "--" not in name}
-    for name in sorted(claims.keys() | buckets.keys() | unborn):
+    missing_names = {name for name in waiting if "--" not in name}
+    for name in sorted(claims.keys() | buckets.keys() | missing_names):
         claim = claims.get(name)
         if claim is None and name in buckets:
             sync_condition = derive_synced_condition(application, "ObjectBucketClaim", name, live=True)
@@ -267,13 +267,13 @@ def _derive_instances(
     rollouts: dict[str, list[ReplicaSet]] = defaultdict(list)
     for each in live.replica_sets:
         rollouts[each.owner].append(each)
-    unborn = {name for kind, name in application.resources if kind == "Deployment"} if application else set()
+    missing_names = {name for kind, name in application.resources if kind == "Deployment"} if application else set()
     unowned_pods = {
         name: holding_pods
         for name, owned_pods in pods.items()
         if (holding_pods := [pod for pod in owned_pods if instances.holds_unit(pod)])
     }
-    for name in sorted(deployments.keys() | unborn | unowned_pods.keys() - {""}):
+    for name in sorted(deployments.keys() | missing_names | unowned_pods.keys() - {""}):
         if name not in deployments and name in unowned_pods:
             yield instances.derive_without_deployment(name, unowned_pods[name], previous_instances.get(name), now)
             continue
@@ -342,13 +342,13 @@ def _find_transitions(
     for name in sorted(storages_before.keys() - stored):
         yield Transition(STORAGE.kind.name, name, storages_before[name].state, "", "", now)
     for each in storage_statuses:
-        was = storages_before.get(each.name)
-        if was is not None and was.claim != each.claim:
-            yield Transition(STORAGE.kind.name, each.name, was.state, "", word.VOLUME_LOST, now)
-            was = None
-        if was is None or was.state != each.state:
+        old = storages_before.get(each.name)
+        if old is not None and old.claim != each.claim:
+            yield Transition(STORAGE.kind.name, each.name, old.state, "", word.VOLUME_LOST, now)
+            old = None
+        if old is None or old.state != each.state:
             yield Transition(
-                STORAGE.kind.name, each.name, was.state if was else "", each.state, each.reason, each.since
+                STORAGE.kind.name, each.name, old.state if old else "", each.state, each.reason, each.since
             )
 
 
@@ -359,12 +359,12 @@ def _snapshot_transitions(
     for name in sorted(previous_snapshots.keys() - snapshot_names):
         yield Transition(SNAPSHOT.kind.name, name, previous_snapshots[name].state, "", "", now)
     for snapshot in snapshot_statuses:
-        was = previous_snapshots.get(snapshot.name)
-        if was is None or was.state != snapshot.state:
+        old = previous_snapshots.get(snapshot.name)
+        if old is None or old.state != snapshot.state:
             yield Transition(
                 SNAPSHOT.kind.name,
                 snapshot.name,
-                was.state if was else "",
+                old.state if old else "",
                 snapshot.state,
                 snapshot.reason,
                 snapshot.since,

@@ -72,8 +72,8 @@ def find_unit_shortage(runtime_state: RuntimeState, instance: GPUInstance) -> li
     """Return a start gate for the declared units that an instance doesn't get; empty if it gets all units."""
     missing = instance.spec.replicas - count_allocated_units(runtime_state, instance)
     units = f"{missing} {'unit' if missing == 1 else 'units'} of {instance.spec.gpu_spec}"
-    words = f"{units} on {instance.spec.cluster}: none is free"
-    return [StartGate(conditions.NO_FREE_UNIT, words)] if missing else []
+    message = f"{units} on {instance.spec.cluster}: none is free"
+    return [StartGate(conditions.NO_FREE_UNIT, message)] if missing else []
 
 
 def count_running_replicas(

@@ -205,16 +205,16 @@ class TenantAllowance:
         spec, allowed = offer.spec.model.spec, self.plan.model.spec.allow.sharing
         way = sharing_mode(spec)
         if way not in allowed:
-            words = f"plan {self.plan.model.name} doesn't allow {way}, only {', '.join(allowed) or 'nothing'}"
-            yield Barrier(words, self.plan.path)
+            message = f"plan {self.plan.model.name} doesn't allow {way}, only {', '.join(allowed) or 'nothing'}"
+            yield Barrier(message, self.plan.path)
         model, more = spec.gpu.model, physical_gpus(spec)
         limit, used = self.limits.gpus.get(model, 0), self.usage.gpus.get(model, Fraction(0))
         if not limit:
             yield Barrier(f"no {model} is in its quota", self.quota_path("gpus", model))
         elif used + more > limit:
             remaining = format_decimal(max(limit - used, Fraction(0)))
-            words = f"it takes {format_decimal(more)} {model}, and {remaining} of {limit} is left"
-            yield Barrier(words, self.quota_path("gpus", model))
+            message = f"it takes {format_decimal(more)} {model}, and {remaining} of {limit} is left"
+            yield Barrier(message, self.quota_path("gpus", model))
         yield from self._count_barriers(self.usage.instances, self.limits.instances, "instances")
         price = price_on(spec.prices, self.catalog.as_of).per_hour
         yield from self._budget_barriers(price * HOURS_A_MONTH)
@@ -238,15 +238,15 @@ class TenantAllowance:
         least = spec.size.min
         yield from self._lifecycle_barriers(offer.cluster, offer.spec, spec.lifecycle)
         if offer.free_bytes < least:
-            words = f"{format_size(offer.free_bytes)} of {format_size(offer.cluster_storage.capacity)} is free, the smallest takes {format_size(least)}"
-            yield Barrier(words, path_of(Cluster.__name__, Scope("cluster", offer.cluster), offer.cluster))
+            message = f"{format_size(offer.free_bytes)} of {format_size(offer.cluster_storage.capacity)} is free, the smallest takes {format_size(least)}"
+            yield Barrier(message, path_of(Cluster.__name__, Scope("cluster", offer.cluster), offer.cluster))
         if self.limits is None:
             return
         yield from self._count_barriers(self.usage.storages, self.limits.storages, "storages")
         remaining = max(0, self.limits.storage - self.usage.storage)
         if remaining < least:
-            words = f"{format_size(remaining)} of {format_size(self.limits.storage)} is left, the smallest takes {format_size(least)}"
-            yield Barrier(words, self.quota_path("storage"))
+            message = f"{format_size(remaining)} of {format_size(self.limits.storage)} is left, the smallest takes {format_size(least)}"
+            yield Barrier(message, self.quota_path("storage"))
         price = price_on(spec.prices, self.catalog.as_of).per_gib_month
         yield from self._budget_barriers(price * least / GIBI)
 
@@ -267,10 +267,10 @@ class TenantAllowance:
         allowed = self.plan.model.spec.allow.exposure
         for exposure in exposures:
             if exposure not in allowed:
-                words = (
+                message = (
                     f"plan {self.plan.model.name} doesn't allow {exposure}, only {', '.join(['Namespace', *allowed])}"
                 )
-                yield Barrier(words, self.plan.path)
+                yield Barrier(message, self.plan.path)
             elif exposure == "Members" and has_no_users(self._tenant):
                 path = path_of(Members.__name__, Scope("tenant", self.name), self.name)
                 yield Barrier("nobody can log in: no group, and no user with a subject", path)
@@ -284,11 +284,11 @@ class TenantAllowance:
             return
         if for_it:
             largest = max(for_it, key=lambda spec: spec.model.spec.memory)
-            words = (
+            message = (
                 f"its /dev/shm of {format_size(least)} exceeds the memory of the largest available unit, "
                 f"{largest.model.name} with {format_size(largest.model.spec.memory)}"
             )
-            yield Barrier(words, largest.path)
+            yield Barrier(message, largest.path)
             return
         of_all = [
             barrier
@@ -326,5 +326,5 @@ class TenantAllowance:
             return
         if self.cost + more > budget.per_month:
             remaining = budget.per_month - self.cost
-            words = f"a month of it costs {format_money(more)} {platform.model.spec.billing.currency}, and {format_money(remaining)} of {format_money(budget.per_month)} is left"
-            yield Barrier(words, self.plan.path)
+            message = f"a month of it costs {format_money(more)} {platform.model.spec.billing.currency}, and {format_money(remaining)} of {format_money(budget.per_month)} is left"
+            yield Barrier(message, self.plan.path)

@@ -60,9 +60,9 @@ def check(change: FolderChange) -> Iterator[Finding]:
     for old_cluster, new_cluster in change.common_declarations(Cluster):
         yield from _check_storage_classes(old_cluster, new_cluster)
     for old_storage, new_storage in change.common_declarations(GPUStorage):
-        was, is_now = old_storage.model.spec.size, new_storage.model.spec.size
-        if is_now < was:
-            yield shrink_finding(new_storage.path, was, is_now)
+        before, after = old_storage.model.spec.size, new_storage.model.spec.size
+        if after < before:
+            yield shrink_finding(new_storage.path, before, after)
         yield from _check_origin(change, old_storage, new_storage)
 
 
@@ -73,8 +73,8 @@ def _check_origin(
 
     The storage driver can clone a source only when it creates the volume. `prepare` may be removed.
     """
-    was, is_now = old.model.spec.prepare, new.model.spec.prepare
-    if is_now is None or (was is not None and was.source == is_now.source):
+    before, after = old.model.spec.prepare, new.model.spec.prepare
+    if after is None or (before is not None and before.source == after.source):
         return
     was_cloned = is_cloned_by_driver(change.catalog, change.before, old.model)
     is_cloned = is_cloned_by_driver(change.catalog, change.after, new.model)
@@ -89,11 +89,11 @@ def _check_fields(
     old: DeclarationFile[Declaration], new: DeclarationFile[Declaration], fields: list[tuple[str, str, str]]
 ) -> Iterator[Finding]:
     for field, python, instead in fields:
-        was, is_now = value_at(old.model.spec, python), value_at(new.model.spec, python)
-        if was != is_now:
+        before, after = value_at(old.model.spec, python), value_at(new.model.spec, python)
+        if before != after:
             yield new.make_finding(
                 field,
-                f"{_display_value(field, is_now)} was {_display_value(field, was)} and can't change: {instead}",
+                f"{_display_value(field, after)} was {_display_value(field, before)} and can't change: {instead}",
                 RULE,
             )
 
@@ -119,13 +119,13 @@ def _check_versions(old: DeclarationFile[App], new: DeclarationFile[App]) -> Ite
 def _check_storage_classes(old: DeclarationFile[Cluster], new: DeclarationFile[Cluster]) -> Iterator[Finding]:
     old_classes = {entry.storage_spec: entry.storage_class_name for entry in old.model.spec.storages}
     for index, entry in enumerate(new.model.spec.storages):
-        was = old_classes.get(entry.storage_spec, entry.storage_class_name)
-        if was != entry.storage_class_name:
-            message = f"'{entry.storage_class_name}' was '{was}', and volumes can't change their class: declare another StorageSpec for it"
+        before = old_classes.get(entry.storage_spec, entry.storage_class_name)
+        if before != entry.storage_class_name:
+            message = f"'{entry.storage_class_name}' was '{before}', and volumes can't change their class: declare another StorageSpec for it"
             yield new.make_finding(f"spec.storages.{index}.storageClassName", message, RULE)
 
 
-def shrink_finding(path: str, was: int, is_now: int) -> Finding:
+def shrink_finding(path: str, old: int, new: int) -> Finding:
     """Return the finding about a storage that would shrink; sizes are in bytes."""
-    message = f"{format_size(is_now)} is less than the current {format_size(was)}, and a volume can't shrink: write at least {format_size(was)}"
+    message = f"{format_size(new)} is less than the current {format_size(old)}, and a volume can't shrink: write at least {format_size(old)}"
     return Finding(path, ("spec", "size"), message, "shrink")

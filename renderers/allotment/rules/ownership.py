@@ -135,15 +135,15 @@ def check_authorization(authority: ChangeAuthority, review: Review, files: list[
     for change in files:
         holders = authority.approvers_of_path(change.path)
         if not review.is_sufficient(holders):
-            words = _approval_message(review, "this file", holders)
-            lacking.setdefault((_shared_folder(change.path), words), []).append((change.path, holders))
-    for (folder, words), entries in lacking.items():
+            message = _approval_message(review, "this file", holders)
+            lacking.setdefault((_shared_folder(change.path), message), []).append((change.path, holders))
+    for (folder, message), entries in lacking.items():
         if folder and len(entries) > MAX_NAMED_PATHS:
             first, holders = entries[0]
             subject = f"{len(entries):,} files of this folder, such as {quote_value(first.removeprefix(folder))}"
             yield Finding(folder, (), _approval_message(review, subject, holders), RULE)
         else:
-            yield from [Finding(path, (), words, RULE) for path, _ in entries]
+            yield from [Finding(path, (), message, RULE) for path, _ in entries]
     for change in files:
         if not change.kind:
             continue

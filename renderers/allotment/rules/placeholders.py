@@ -44,8 +44,8 @@ def check(catalog: Catalog) -> Iterator[Finding]:
         more = (
             f", here and in {len(other_paths)} more file{'' if len(other_paths) == 1 else 's'}" if other_paths else ""
         )
-        words = f"{quote_value(placeholder)} is a placeholder{more}: write your own"
-        yield first.make_finding(field, words, RULE, warning=True, related=tuple(other_paths))
+        message = f"{quote_value(placeholder)} is a placeholder{more}: write your own"
+        yield first.make_finding(field, message, RULE, warning=True, related=tuple(other_paths))
 
 
 def _find_placeholders(declaration: DeclarationFile[Declaration]) -> Iterator[tuple[str, str]]:

@@ -23,8 +23,8 @@ def check(change: FolderChange) -> Iterator[Finding]:
     """
     old_instances = change.before.of_kind(GPUInstance)
     for old, new in change.common_declarations(GPUStorage):
-        was, is_now = old.model.spec.prepare, new.model.spec.prepare
-        if is_now is None or (was is not None and (was.source, was.attempt) == (is_now.source, is_now.attempt)):
+        before, after = old.model.spec.prepare, new.model.spec.prepare
+        if after is None or (before is not None and (before.source, before.attempt) == (after.source, after.attempt)):
             continue
         users = [
             instance
@@ -37,9 +37,9 @@ def check(change: FolderChange) -> Iterator[Finding]:
         if not users:
             continue
         names = [user.model.name for user in users]
-        if was is not None and was.source == is_now.source:
-            words = f"attempt {is_now.attempt} starts once no instance runs on the storage; declared to run: {', '.join(sorted(names))}"
-            yield new.make_finding("spec.prepare.attempt", words, RULE, warning=True)
+        if before is not None and before.source == after.source:
+            message = f"attempt {after.attempt} starts once no instance runs on the storage; declared to run: {', '.join(sorted(names))}"
+            yield new.make_finding("spec.prepare.attempt", message, RULE, warning=True)
         else:
             yield preparation_change_finding(new.path, names)._replace(related=tuple(user.path for user in users))
 

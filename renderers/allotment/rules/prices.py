@@ -23,21 +23,21 @@ def check(change: FolderChange) -> Iterator[Finding]:
     for gpu, new_gpu in change.common_declarations(GPUSpec):
         yield from _check_list(change, new_gpu, "spec.prices", gpu.model.spec.prices, new_gpu.model.spec.prices)
     for kind, new_kind in change.common_declarations(StorageSpec):
-        was, is_now = kind.model.spec, new_kind.model.spec
-        yield from _check_list(change, new_kind, "spec.prices", was.prices, is_now.prices)
-        if was.snapshot_prices:
-            yield from _check_list(change, new_kind, "spec.snapshotPrices", was.snapshot_prices, is_now.snapshot_prices)
+        old, new = kind.model.spec, new_kind.model.spec
+        yield from _check_list(change, new_kind, "spec.prices", old.prices, new.prices)
+        if old.snapshot_prices:
+            yield from _check_list(change, new_kind, "spec.snapshotPrices", old.snapshot_prices, new.snapshot_prices)
 
 
 def _check_list(
-    change: FolderChange, new: DeclarationFile[Any], field: str, was: Sequence[Any], is_now: Sequence[Any]
+    change: FolderChange, new: DeclarationFile[Any], field: str, old_value: Sequence[Any], new_value: Sequence[Any]
 ) -> Iterator[Finding]:
-    old_prices = {price.start: price for price in was}
-    after = {price.start: price for price in is_now}
+    old_prices = {price.start: price for price in old_value}
+    after = {price.start: price for price in new_value}
     for start in sorted(old_prices):
         if start <= change.today and start not in after:
             yield new.make_finding(field, f"the price from {start} already applies and was removed: restore it", RULE)
-    for index, price in enumerate(is_now):
+    for index, price in enumerate(new_value):
         if price.start > change.today:
             continue
         if price.start not in old_prices:

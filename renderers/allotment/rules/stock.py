@@ -110,14 +110,14 @@ def _reduced_stock_fields(had: SpecStocks, cluster: ScopeDeclarations) -> Iterat
     tenants. The field is empty if the Stock was removed."""
     now = cluster.of_kind(Stock)
     for old in sorted(had.all_stocks, key=lambda stock: stock.path):
-        was, new = old.model.spec, now.get(old.model.name)
+        before, new = old.model.spec, now.get(old.model.name)
         if new is None:
             yield old.path, ()
-        elif new.model.spec.gpu_spec != was.gpu_spec:
+        elif new.model.spec.gpu_spec != before.gpu_spec:
             yield old.path, ("spec", "gpuSpec")
-        elif new.model.spec.tenant not in (was.tenant, None):
+        elif new.model.spec.tenant not in (before.tenant, None):
             yield old.path, ("spec", "tenant")
-        elif new.model.spec.count < was.count:
+        elif new.model.spec.count < before.count:
             yield old.path, ("spec", "count")
 
 

@@ -156,13 +156,16 @@ class Tally:
         old = before.of_kind(Stock).get(stock.model.name) if before is not None else None
         if old is None:
             return True
-        was, is_now = old.model.spec, stock.model.spec
-        return is_now.count > was.count or (is_now.gpu_spec, is_now.node_pool) != (was.gpu_spec, was.node_pool)
+        old_value, new_value = old.model.spec, stock.model.spec
+        return new_value.count > old_value.count or (new_value.gpu_spec, new_value.node_pool) != (
+            old_value.gpu_spec,
+            old_value.node_pool,
+        )
 
     def stocks_before(self, cluster: str, gpu_spec: str) -> SpecStocks:
         """Return the stocks of a GPUSpec in a cluster at the base; empty if there is no base, or no such cluster."""
-        was = self._clusters_before.get(cluster)
-        return SpecStocks([], {}) if was is None else stocks_of_spec(was, gpu_spec)
+        old = self._clusters_before.get(cluster)
+        return SpecStocks([], {}) if old is None else stocks_of_spec(old, gpu_spec)
 
     def was_copied_before(self, read: StorageCopy) -> bool:
         """Return whether the base already had this copy."""

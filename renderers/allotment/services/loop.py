@@ -192,12 +192,12 @@ class Loop(ABC):
         """Return whether the last turn failed and the loop has a `backoff`, which sets the time of the next try."""
         return self._failure_count > 0 and self.timing.backoff.first > 0
 
-    def log_once(self, words: str, **about: str) -> None:
+    def log_once(self, message: str, **about: str) -> None:
         """Log the reason why the loop cannot work. Log the same reason again only after REPEAT_LOG_SECONDS."""
         now = time.monotonic()
-        if words and (words != self._last_logged[0] or now - self._last_logged[1] > REPEAT_LOG_SECONDS):
-            self._last_logged = words, now
-            self.log.error(self._failure_event, **about, message=words)
+        if message and (message != self._last_logged[0] or now - self._last_logged[1] > REPEAT_LOG_SECONDS):
+            self._last_logged = message, now
+            self.log.error(self._failure_event, **about, message=message)
 
     def _record_failure(self, failure: Failure) -> None:
         self._is_ready = failure.connected

@@ -126,13 +126,13 @@ def with_attempt(data: bytes, attempt: int) -> bytes:
 
 def _read_storage(source: CommitSource, tenant: str, name: str) -> DeclarationFile[GPUStorage]:
     path = path_of(GPUStorage.__name__, Scope("tenant", tenant), name)
-    spot = parse_path(path)
-    if not isinstance(spot, DeclarationPath):
+    declaration_path = parse_path(path)
+    if not isinstance(declaration_path, DeclarationPath):
         raise OperationRefused(
             f"{quote_value(f'{tenant}/{name}')} is not in the format TENANT/STORAGE: name a storage such as solo-ada/models"
         )
     try:
-        declared, problems = read_declaration(path, source.read(path), spot)
+        declared, problems = read_declaration(path, source.read(path), declaration_path)
     except KeyError:
         raise OperationRefused(f"{path} doesn't exist in {source.commit[:12]}: name a declared storage") from None
     if declared is None:
@@ -195,9 +195,9 @@ def _describe_failure(last: Attempt) -> str:
     return f"{last.reason}{code}"
 
 
-def _require_force(force: bool, words: str) -> str:
+def _require_force(force: bool, message: str) -> str:
     if not force:
         raise OperationRefused(
-            f"{words}; only a failed preparation is recovered. Add --force to prepare the storage again anyway"
+            f"{message}; only a failed preparation is recovered. Add --force to prepare the storage again anyway"
         )
-    return f"Forced: {words}"
+    return f"Forced: {message}"

@@ -68,13 +68,13 @@ class Renderer(Generic[M]):
         self._collect, self._clusters, self._tenants, self._find_gate = keep, clusters, tenants, find_gate
         self._gate: tuple[int, IsolationGate] | None = None
 
-    def __call__(self, catalog: Catalog, some: list[RenderInput]) -> list[M | Rejection | None]:
+    def __call__(self, catalog: Catalog, inputs: list[RenderInput]) -> list[M | Rejection | None]:
         """Return the artifact of each tenant; None for a tenant without files, a Rejection for a rejected tenant."""
-        every = [self._render_files(catalog, *render_input) for render_input in some]
+        rendered = [self._render_files(catalog, *render_input) for render_input in inputs]
         gate = self._open_gate(catalog)
         return [
-            self._check_and_collect(gate, catalog, entrant[0], files)
-            for entrant, files in zip(some, every, strict=True)
+            self._check_and_collect(gate, catalog, tenant_input[0], files)
+            for tenant_input, files in zip(inputs, rendered, strict=True)
         ]
 
     def _check_and_collect(
@@ -93,7 +93,7 @@ class Renderer(Generic[M]):
             return build_rejection(error)
 
     def _render_files(
-        self, catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, share: CpuBudget
+        self, catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState, budget: CpuBudget
     ) -> list[tuple[str, bytes]] | Rejection:
         from allotment.declared.placement import clusters_of
         from allotment.manifests.layout import render_tenant
@@ -101,9 +101,9 @@ class Renderer(Generic[M]):
         try:
             is_selected = not self._tenants or tenant.name in self._tenants
             is_selected = is_selected and all(name in catalog.clusters for name in clusters_of(tenant))
-            with share.measure():
+            with budget.measure():
                 files = render_tenant(catalog, tenant, runtime_state, self._clusters or None) if is_selected else ()
-                return list(share.meter(files))
+                return list(budget.meter(files))
         except BudgetExceeded:
             return BUDGET_REJECTION
         except Exception as error:

@@ -27,13 +27,13 @@ def render_workflow(forge: str, branch: str, program: Program) -> tuple[str, str
     """
     is_gitlab = forge == "GitLab"
     blocks = _gitlab_blocks(program) if is_gitlab else _actions_blocks(program, cached=forge == "GitHub")
-    words = {
+    message = {
         "@BRANCH@": branch,
         "@EMAIL@": _EMAILS.get(forge, "allotment@localhost"),
         "@ALLOT@": "allot" if program.is_image else _program_command(is_gitlab, "allot"),
     }
     return FORGES[forge].workflow, fill_template(
-        starter_file("gitlab.yaml" if is_gitlab else "actions.yaml"), blocks, words
+        starter_file("gitlab.yaml" if is_gitlab else "actions.yaml"), blocks, message
     )
 
 
@@ -47,11 +47,11 @@ def starter_file(name: str) -> str:
     return files("allotment.starter").joinpath("files", name).read_text(encoding="utf-8")
 
 
-def fill_template(text: str, blocks: Mapping[str, Sequence[str]], words: Mapping[str, str]) -> str:
+def fill_template(text: str, blocks: Mapping[str, Sequence[str]], message: Mapping[str, str]) -> str:
     """Return a template with its blocks and words filled in.
 
     The lines of a block replace the line that has only the name of the block, at the same indentation. Each key of
-    `words` is replaced by its value.
+    `message` is replaced by its value.
     """
     lines: list[str] = []
     for line in text.splitlines():
@@ -61,7 +61,7 @@ def fill_template(text: str, blocks: Mapping[str, Sequence[str]], words: Mapping
             [indent + block_line if block_line else "" for block_line in blocks[name]] if name in blocks else [line]
         )
     content = "\n".join([*lines, ""])
-    for word, value in words.items():
+    for word, value in message.items():
         content = content.replace(word, value)
     return content
 

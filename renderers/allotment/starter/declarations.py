@@ -139,7 +139,7 @@ def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
         ),
         ("platform/platform.yaml", "spec.billing", "currency and time zone: neither can change once there are prices"),
     ]
-    return [Blank(path, _line_of_field(files[path], field), field, words) for path, field, words in blank_fields]
+    return [Blank(path, _line_of_field(files[path], field), field, message) for path, field, message in blank_fields]
 
 
 def invalid_values(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str]]:
@@ -170,8 +170,8 @@ def invalid_values(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str
 
     hold(Git, {"forge": cloud.forge, "url": cloud.url, "branch": cloud.branch})
     if not sample:
-        if words := name_error(cloud.cluster, MAX_NAME_LENGTHS["cluster"]):
-            faults.append(("cluster", f"{quote_value(cloud.cluster)} {words}"))
+        if message := name_error(cloud.cluster, MAX_NAME_LENGTHS["cluster"]):
+            faults.append(("cluster", f"{quote_value(cloud.cluster)} {message}"))
         hold(Domain, cloud.domain, "domain")
         hold(IssuerUrl, cloud.issuer, "oidc_issuer")
         hold(Login, cloud.admin, "admin")

@@ -162,8 +162,8 @@ def test_a_bug_with_one_tenant_leaves_the_others(portal: Portal, monkeypatch: py
         patch.setattr(BUILD_TENANT_PAGES, fail_on("uni-lab"))
         for _ in range(2):
             result = portal.builder.build(NOW)
-            assert list(result.traces) == ["uni-lab"]
-            assert "ValueError: a bug" in result.traces["uni-lab"]
+            assert list(result.tracebacks) == ["uni-lab"]
+            assert "ValueError: a bug" in result.tracebacks["uni-lab"]
         assert result.removed == 0
         assert read_all(portal.folder / "site/tenants/uni-lab") == before
         assert "Countess" in (portal.folder / "site/tenants/solo-ada/index.html").read_text(encoding="utf-8")
@@ -182,7 +182,7 @@ def test_a_bug_with_one_tenant_in_a_first_build_leaves_earlier_pages(
     with monkeypatch.context() as patch:
         patch.setattr(BUILD_TENANT_PAGES, fail_on("uni-lab"))
         result = builder.build(NOW)
-    assert (list(result.traces), result.removed) == (["uni-lab"], 0)
+    assert (list(result.tracebacks), result.removed) == (["uni-lab"], 0)
     assert [read_all(site / folder) for folder in ("tenants/uni-lab", "provider")] == before
     assert all(before)
     for tenants in (1, ALL, 0):  # the tenant that failed, then all for the pages of the provider
@@ -225,7 +225,7 @@ def test_a_bug_does_not_keep_the_pages_of_others_in_a_tenants_folder(
     site = portal.folder / "site"
     monkeypatch.setattr(BUILD_TENANT_PAGES, fail_on("solo-ada"))
     result = SiteBuilder(DeclarationsClone(portal.place.root), PageFolder(site), tenant="solo-ada").build(NOW)
-    assert list(result.traces) == ["solo-ada"]
+    assert list(result.tracebacks) == ["solo-ada"]
     assert not (site / "provider").exists()
     assert sorted(path.name for path in (site / "tenants").iterdir()) == ["index.html", "solo-ada"]
 

@@ -29,26 +29,26 @@ _FORMAT_ERRORS = (msgspec.MsgspecError, ValueError, TypeError, AttributeError, K
 
 
 def take_snapshot(
-    here: ApiServer, hub: ApiServer, kinds: Iterable[ResourceQuery], served: Iterable[str]
+    tenant_api: ApiServer, argocd_api: ApiServer, kinds: Iterable[ResourceQuery], served: Iterable[str]
 ) -> ClusterSnapshot:
     """Return a snapshot: the objects of `kinds`, and the names of the resources in each API version of `served`.
 
-    `here` is the diagnosed cluster, and `hub` is the cluster in which Argo CD runs. Each kind says from which of the
-    two clusters its objects are read. Raises OperationRefused if the cluster `here` doesn't answer or rejects the
+    `tenant_api` is the diagnosed cluster, and `argocd_api` is the cluster in which Argo CD runs. Each kind says from which of the
+    two clusters its objects are read. Raises OperationRefused if the cluster `tenant_api` doesn't answer or rejects the
     credentials.
     """
     end = time.monotonic() + LOOK_SECONDS
-    near = _DeadlineApi(here, end)
-    far = near if hub is here else _DeadlineApi(hub, end)
-    version = _server_version(near)
+    limited_tenant_api = _DeadlineApi(tenant_api, end)
+    limited_argocd_api = limited_tenant_api if argocd_api is tenant_api else _DeadlineApi(argocd_api, end)
+    version = _server_version(limited_tenant_api)
     api_versions = sorted(set(served))
-    apis = _served_resources(near, api_versions)
+    apis = _served_resources(limited_tenant_api, api_versions)
     return ClusterSnapshot(
         version,
         apis,
-        apis if far is near else _served_resources(far, api_versions),
-        {kind: _list_kind(far if kind.hub else near, kind) for kind in kinds},
-        _server_time(here),
+        apis if limited_argocd_api is limited_tenant_api else _served_resources(limited_argocd_api, api_versions),
+        {kind: _list_kind(limited_argocd_api if kind.hub else limited_tenant_api, kind) for kind in kinds},
+        _server_time(tenant_api),
     )
 
 

@@ -212,13 +212,13 @@ class Forge(Protocol):
         ...
 
 
-def error_from_response(status: int, headers: Mapping[str, str], words: str) -> ForgeError:
+def error_from_response(status: int, headers: Mapping[str, str], text: str) -> ForgeError:
     """Return the error for a response's HTTP status and headers."""
     lower_headers = {name.lower(): value for name, value in headers.items()}
     wait = _retry_seconds(lower_headers)
-    if status == 429 or (status == 403 and (wait is not None or "rate limit" in words.lower())):
+    if status == 429 or (status == 403 and (wait is not None or "rate limit" in text.lower())):
         return RateLimited(60.0 if wait is None else wait)
-    message = f"the forge says {status}: {escape_unprintable(words, 200)}"
+    message = f"the forge says {status}: {escape_unprintable(text, 200)}"
     if status == 401:
         return InvalidToken(message)
     if status in (404, 410):
@@ -259,10 +259,10 @@ def raise_for_response(answer: requests.Response, *_: object, **__: object) -> N
     """Raise a ForgeError if a response has an error status. `requests` calls this hook for each response."""
     if answer.status_code >= 400:
         try:
-            words = str(answer.json().get("message", ""))
+            message = str(answer.json().get("message", ""))
         except (ValueError, AttributeError):
-            words = answer.reason or ""
-        raise error_from_response(answer.status_code, answer.headers, words)
+            message = answer.reason or ""
+        raise error_from_response(answer.status_code, answer.headers, message)
 
 
 @contextmanager

@@ -280,7 +280,7 @@ def _translate_errors() -> Iterator[None]:
     except BadAttributeException:
         raise ForgeUnreachable("the forge's answer has a value of a wrong type") from None
     except GithubException as error:
-        words = error.data.get("message", "") if isinstance(error.data, dict) else ""
+        message = error.data.get("message", "") if isinstance(error.data, dict) else ""
         if not error.status:
             raise ForgeUnreachable(f"the forge's answer is none: {type(error).__name__}") from None
-        raise error_from_response(error.status, error.headers or {}, str(words)) from None
+        raise error_from_response(error.status, error.headers or {}, str(message)) from None

@@ -112,23 +112,23 @@ class Clone(Repository):
         """
         self.remove_locks()
         now = time.monotonic()
-        new = [words for words in errors if now - self._errors.get(words, float("-inf")) > SAME_ERROR_SECONDS]
+        new = [message for message in errors if now - self._errors.get(message, float("-inf")) > SAME_ERROR_SECONDS]
         if not new or now < self._next_check or self._has_running_git():
             return None
-        self._errors = {words: at for words, at in self._errors.items() if now - at <= SAME_ERROR_SECONDS}
+        self._errors = {message: at for message, at in self._errors.items() if now - at <= SAME_ERROR_SECONDS}
         self._errors |= dict.fromkeys(new, now)
-        words = self._run_fsck()
+        message = self._run_fsck()
         end = time.monotonic()
         self._next_check = end + CHECK_SHARE * (end - now)
-        if not words:
+        if not message:
             return None
         if now < self._next_replacement:
-            return CloneDamage(words, is_replaced=False, retry_seconds=self._next_replacement - now)
+            return CloneDamage(message, is_replaced=False, retry_seconds=self._next_replacement - now)
         self._replacements += 1
         self._next_replacement = now + REPLACEMENT_BACKOFF.delay(self._replacements)
         self._recreate()
         self._errors.clear()
-        return CloneDamage(words, is_replaced=True)
+        return CloneDamage(message, is_replaced=True)
 
     def run_with_repair(self, act: Callable[[], T]) -> T:
         """Call `act` and return its result. If it fails and the clone is damaged, replace the clone and try once more."""

@@ -64,9 +64,9 @@ class ObjectReader:
     def info(self, ids: Iterable[str]) -> dict[str, ObjectInfo]:
         """Return the kind and size of each object, without reading the objects."""
         infos: dict[str, ObjectInfo] = {}
-        for some in _id_batches(ids):
-            with self._request("info", some) as pipe:
-                infos |= zip(some, map(_parse_info, _read_lines(pipe, len(some))), strict=True)
+        for batch in _id_batches(ids):
+            with self._request("info", batch) as pipe:
+                infos |= zip(batch, map(_parse_info, _read_lines(pipe, len(batch))), strict=True)
         return infos
 
     def resolve_commit(self, name: str) -> str | None:
@@ -81,8 +81,8 @@ class ObjectReader:
         An object of more than `most` bytes isn't read: None is yielded instead of its bytes. Raises OperationRefused if
         an object is missing or is not of the kind `kind`.
         """
-        for some in _id_batches(ids):
-            infos = self.info(some)
+        for batch in _id_batches(ids):
+            infos = self.info(batch)
             for object_id, info in infos.items():
                 if info.kind != kind:
                     raise OperationRefused(_kind_error(object_id, kind, info))

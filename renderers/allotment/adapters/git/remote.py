@@ -272,12 +272,12 @@ class Remote:
                 " work, then try again"
             ) from None
 
-    def _access_error(self, words: str) -> OperationRefused:
+    def _access_error(self, message: str) -> OperationRefused:
         """Return the error of a request that failed with a message of Git."""
-        if any(reason in words for reason in (*_FORBIDDEN_TEXTS, *_NOT_FOUND_TEXTS)):
-            return AccessDenied(f"{quote_value(str(self))} denies access: {words}")
-        remedy = "; write the URL to which the server redirects" if _REDIRECT_PATTERN.search(words) else ""
-        return RemoteUnavailable(f"{quote_value(str(self))} doesn't answer: {words}{remedy}")
+        if any(reason in message for reason in (*_FORBIDDEN_TEXTS, *_NOT_FOUND_TEXTS)):
+            return AccessDenied(f"{quote_value(str(self))} denies access: {message}")
+        remedy = "; write the URL to which the server redirects" if _REDIRECT_PATTERN.search(message) else ""
+        return RemoteUnavailable(f"{quote_value(str(self))} doesn't answer: {message}{remedy}")
 
     def fetch_limited(self, limit: Limit, ref: str, commit: str) -> None:
         """Fetch the commit of a stranger, such as the author of a pull request, unless `repository` has it.
@@ -298,23 +298,23 @@ class Remote:
         except ProcessLimitExceeded as error:
             raise FetchTooCostly(f"fetching it: {error}") from None
         if ended.exit_code:
-            words = self._shorten(" ".join(ended.stderr.split()))
-            raise self._unsound_error(words) if _is_fsck_error(words) else self._access_error(words)
+            message = self._shorten(" ".join(ended.stderr.split()))
+            raise self._unsound_error(message) if _is_fsck_error(message) else self._access_error(message)
         if self._keeps_refs:
             self.repository.git.run_text("update_ref", tracking_ref(ref), commit, settings=QUIET_SETTINGS)
 
-    def _unsound_error(self, words: str) -> UnsoundObjects:
-        return UnsoundObjects(f"{quote_value(str(self))} holds objects that Git doesn't write: {words}")
+    def _unsound_error(self, message: str) -> UnsoundObjects:
+        return UnsoundObjects(f"{quote_value(str(self))} holds objects that Git doesn't write: {message}")
 
     def _fetch_commits(self, commits: list[str], ours: bool) -> None:
         try:
             self._run_transfer("fetch", *_FETCH_OPTIONS, self.url, *commits, settings=_STRICT_SETTINGS)
         except GitFailed as error:
-            words = self._shorten(str(error))
-            if not _is_fsck_error(words):
+            message = self._shorten(str(error))
+            if not _is_fsck_error(message):
                 raise
             if not ours:
-                raise self._unsound_error(words) from None
+                raise self._unsound_error(message) from None
             self._run_transfer("fetch", *_FETCH_OPTIONS, self.url, *commits, settings=("fetch.fsckObjects=false",))
 
     def push(self, refs: Mapping[str, str], over: Mapping[str, str] | None = None) -> bool:
@@ -332,12 +332,12 @@ class Remote:
         leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]
         options = ("--atomic", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
         arguments = (*options, *leases, "--end-of-options", self.url, *moves)
-        words, lock = "", None
+        message, lock = "", None
         for pause in (*_LOCK_PAUSES, 0.0):
             try:
                 self._run_transfer("push", *arguments)
             except GitFailed as error:
-                words, lock = str(error), _LOCK_PATTERN.search(str(error))
+                message, lock = str(error), _LOCK_PATTERN.search(str(error))
             else:
                 return True
             if lock is None:
@@ -351,20 +351,20 @@ class Remote:
                     " removed at the server, then try again"
                 )
             )
-        if any(reason in words for reason in _OVERTAKEN_TEXTS) and not any(
-            reason in words for reason in _LOCK_FAILURE_TEXTS
+        if any(reason in message for reason in _OVERTAKEN_TEXTS) and not any(
+            reason in message for reason in _LOCK_FAILURE_TEXTS
         ):
             return False
         refusal: type[OperationRefused] = RemoteUnavailable
-        if any(reason in words for reason in _FORBIDDEN_TEXTS):
+        if any(reason in message for reason in _FORBIDDEN_TEXTS):
             refusal = PushForbidden
-        elif _REJECTED_TEXT in words:
+        elif _REJECTED_TEXT in message:
             refusal = OperationRefused
-        raise refusal(f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: {self._shorten(words)}")
+        raise refusal(f"{quote_value(str(self))} took no push to {', '.join(sorted(refs))}: {self._shorten(message)}")
 
 
-def _is_fsck_error(words: str) -> bool:
-    return any(sign in words for sign in _FSCK_TEXTS)
+def _is_fsck_error(message: str) -> bool:
+    return any(sign in message for sign in _FSCK_TEXTS)
 
 
 def _userinfo(url: str) -> str:

@@ -26,8 +26,8 @@ def open_offline(root: Path) -> Repository:
 
 
 @contextmanager
-def sandbox_repository(here: Repository, commit: str) -> Iterator[Repository]:
-    """Yield a temporary repository with the objects and the object format of `here`.
+def sandbox_repository(repository: Repository, commit: str) -> Iterator[Repository]:
+    """Yield a temporary repository with the objects and the object format of `repository`.
 
     The length of the id `commit` shows the object format (SHA-1 or SHA-256). Objects that Git writes to the temporary
     repository are deleted with it at the end.
@@ -42,7 +42,7 @@ def sandbox_repository(here: Repository, commit: str) -> Iterator[Repository]:
         # A user's own configuration may define filters and merge drivers, and a .gitattributes file could select them.
         # The attributes that are written here take precedence over that file.
         (folder / "info" / "attributes").write_text("* !filter merge=text\n", encoding="ascii")
-        if here.is_shallow():
-            shutil.copyfile(here.git.common_folder / "shallow", folder / "shallow")
-        with Repository(here.folder, GitCommands(here.folder, folder)) as sandbox:
+        if repository.is_shallow():
+            shutil.copyfile(repository.git.common_folder / "shallow", folder / "shallow")
+        with Repository(repository.folder, GitCommands(repository.folder, folder)) as sandbox:
             yield sandbox

@@ -64,9 +64,9 @@ class TreeComparison:
         level: dict[_Pair, list[str]] = {(before, after): [""]} if before != after else {}
         for _ in range(MAX_DEPTH):
             below: dict[_Pair, list[str]] = {}
-            for pair, was, is_now in self._read_pairs(level):
+            for pair, old_value, new_value in self._read_pairs(level):
                 here = level[pair]
-                for name, entry, other in self._changed_entries(here, was, is_now):
+                for name, entry, other in self._changed_entries(here, old_value, new_value):
                     ids = (entry.id if entry.mode == TREE else "", other.id if other.mode == TREE else "")
                     if any(ids):
                         paths = [f"{path}{name}/" for path in here]
@@ -102,16 +102,16 @@ class TreeComparison:
         self.has_empty_folder |= not all(trees.values())
         return ((pair, trees.get(pair[0], []), trees.get(pair[1], [])) for pair in pairs)
 
-    def _changed_entries(self, here: list[str], was: _Entries, is_now: _Entries) -> list[tuple[str, Entry, Entry]]:
+    def _changed_entries(self, here: list[str], before: _Entries, after: _Entries) -> list[tuple[str, Entry, Entry]]:
         """Return the name, the old entry and the new entry of each difference between two folders.
 
         The same two folders may be at several paths: `here` has all these paths. Raises LimitExceeded.
         """
-        self._count_changes(here, abs(len(was) - len(is_now)), 0)
-        common = set(was) & set(is_now)
+        self._count_changes(here, abs(len(before) - len(after)), 0)
+        common = set(before) & set(after)
         old, new = (
             {name: Entry(mode.decode(), raw.hex()) for mode, name, raw in side if (mode, name, raw) not in common}
-            for side in (was, is_now)
+            for side in (before, after)
         )
         names = sorted(old.keys() | new.keys())
         bytes_ = sum(map(len, names)) * len(here) + sum(map(len, here)) * len(names)

@@ -41,14 +41,14 @@ class _FolderFile(NamedTuple):
     size: int
 
 
-def checked_out_commit(here: Repository) -> str:
+def checked_out_commit(repository: Repository) -> str:
     """Return the commit that is checked out. Raises OperationRefused if there is none."""
-    if here.git.work_tree is None:
+    if repository.git.work_tree is None:
         raise OperationRefused("this repository has no work tree: name the commit to plan with --head")
-    return here.resolve("HEAD", NO_COMMIT_TEXT)
+    return repository.resolve("HEAD", NO_COMMIT_TEXT)
 
 
-def commit_of_folder(here: Repository, sandbox: Repository, root: Path, commit: str, most: int) -> str:
+def commit_of_folder(repository: Repository, sandbox: Repository, root: Path, commit: str, most: int) -> str:
     """Create, in `sandbox`, a child of `commit` that has the current declarations of the folder `root`, and return it.
 
     Files that Git ignores are included. Files outside of the declarations are as in `commit`. Raises OperationRefused,
@@ -59,7 +59,7 @@ def commit_of_folder(here: Repository, sandbox: Repository, root: Path, commit: 
     committed_entries = (
         {file.path: Entry(file.mode, file.id) for file in sandbox.trees.walk(tree, MAX_FILES, ROOTS)} if tree else {}
     )
-    reading = _FolderReader(here, sandbox, root, f"{prefix}/" if prefix else "", committed_entries, len(commit))
+    reading = _FolderReader(repository, sandbox, root, f"{prefix}/" if prefix else "", committed_entries, len(commit))
     try:
         entries = reading.entries(most)
     except OSError as error:
@@ -88,17 +88,17 @@ class _FolderReader:
 
     def __init__(
         self,
-        here: Repository,
+        repository: Repository,
         sandbox: Repository,
         root: Path,
         inside: str,
         committed_entries: Mapping[str, Entry],
         digits: int,
     ) -> None:
-        self._repository, self._sandbox = here, sandbox
+        self._repository, self._sandbox = repository, sandbox
         self._root, self.inside = root, inside
         self._committed_entries, self._digits = committed_entries, digits
-        self._settings = dict(_read_settings(here))
+        self._settings = dict(_read_settings(repository))
 
     def entries(self, most: int) -> dict[str, Entry]:
         """Return a tree entry for each file in the folder, by path. Raises OperationRefused and OSError."""
@@ -214,12 +214,12 @@ class _FolderReader:
         return old.mode if old is not None and old.mode in REGULAR else REGULAR[0]
 
 
-def _read_settings(here: Repository) -> Iterator[tuple[str, str]]:
+def _read_settings(repository: Repository) -> Iterator[tuple[str, str]]:
     """Yield the repository's settings for the conversion of committed files.
 
     If a setting is repeated, its last value is the effective value.
     """
-    output = here.git.run("config", "-z", "--get-regexp", _SETTINGS_PATTERN).stdout.decode("utf-8", "replace")
+    output = repository.git.run("config", "-z", "--get-regexp", _SETTINGS_PATTERN).stdout.decode("utf-8", "replace")
     for setting in output.split("\0"):
         name, newline, value = setting.partition("\n")
         if name:

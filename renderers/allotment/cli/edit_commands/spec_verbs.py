@@ -87,8 +87,8 @@ def add(*, name: str, options: ChangeOptions, **values: Any) -> None:
     from allotment.edits.spec_edits import add_spec, list_gpu_models
 
     if options.operation_id:
-        words = "a day such as 2027-01-01, because a repeat with --operation-id has another default on the next day"
-        require_options(RequiredOption("--from", values["start"], words))
+        message = "a day such as 2027-01-01, because a repeat with --operation-id has another default on the next day"
+        require_options(RequiredOption("--from", values["start"], message))
 
     def build(declarations: Declarations) -> ChangeSet:
         require_options(

@@ -76,10 +76,10 @@ class PortalLoop(Loop):
             )
         self._lacked_credential = self._gate.lacks_credential
         self._metrics.record_build(result.pages)
-        for tenant, trace in result.traces.items():
+        for tenant, trace in result.tracebacks.items():
             if self._logged_traces.get(tenant) != trace:  # each turn tries again
                 self.log.error("tenant ran into a bug", tenant=tenant, trace=trace)
-        self._logged_traces = result.traces
+        self._logged_traces = result.tracebacks
         if result.changed or result.removed:
             self.log.info(
                 "portal built",

@@ -52,7 +52,7 @@ MAX_MERGES = 50  # on the page of a tenant
 class BuildResult(NamedTuple):
     """The number of pages, of those that changed, and of those that were removed; and the commit of the declarations.
 
-    `tenants` is the number of tenants with rendered pages. `traces` has the trace for each tenant on which Allotment failed: its
+    `tenants` is the number of tenants with rendered pages. `tracebacks` has the trace for each tenant on which Allotment failed: its
     pages stay as they were, and the next build tries again.
     """
 
@@ -61,7 +61,7 @@ class BuildResult(NamedTuple):
     removed: int
     tenants: int
     commit: str
-    traces: Mapping[str, str]
+    tracebacks: Mapping[str, str]
 
 
 class SiteBuilder:
@@ -141,8 +141,8 @@ class SiteBuilder:
         site = read_site_facts(inputs.view, inputs.platform, catalog, self._facts.values(), now)
         chosen = self._choose_tenants(inputs, keys)
         written = self._write_tenants(inputs, site, chosen, reserved, requests)
-        traces = {name: result.trace for name, result in written.items() if result.trace}
-        results = {name: result for name, result in written.items() if not result.trace}
+        tracebacks = {name: result.traceback for name, result in written.items() if result.traceback}
+        results = {name: result for name, result in written.items() if not result.traceback}
         without_summaries = {name: result._replace(summary=None) for name, result in results.items()}
         self._results = {name: result for name, result in (self._results | without_summaries).items() if name in keys}
         self._statuses = {name: self._statuses[name] for name in inputs.names if name in self._statuses}
@@ -155,14 +155,14 @@ class SiteBuilder:
             *(result.pages.paths for result in self._results.values()),
         )
         removed += (
-            self._folder.remove_others(paths, self._list_kept_folders(traces))
+            self._folder.remove_others(paths, self._list_kept_folders(tracebacks))
             if has_other_files
             else self._folder.remove(self._paths - paths)
         )
-        self._paths, self._has_other_files = paths, bool(traces) or self._lacks_provider
-        self._keys = {name: key for name, key in keys.items() if name not in traces}
+        self._paths, self._has_other_files = paths, bool(tracebacks) or self._lacks_provider
+        self._keys = {name: key for name, key in keys.items() if name not in tracebacks}
         # The pages of the provider need all tenants, so the build after the last failure renders all of them.
-        self._shared_key = None if self._lacks_provider and not traces else inputs.shared_key
+        self._shared_key = None if self._lacks_provider and not tracebacks else inputs.shared_key
         self._published_key = inputs.published_key
         return BuildResult(
             pages=len(paths),
@@ -170,7 +170,7 @@ class SiteBuilder:
             removed=removed,
             tenants=len(results),
             commit=inputs.view.declared_commit.source.commit,
-            traces=traces,
+            tracebacks=tracebacks,
         )
 
     def _remove_foreign_files(self) -> int:

@@ -182,5 +182,5 @@ def _list_changes(cluster: str, status: TenantStatus) -> Iterable[StateChange]:
 
 
 def _describe_retention(inputs: TenantInputs, name: str, retained: RetainedTenant) -> str:
-    words = hide_tenants(retained.words, name, inputs.resources.tenants)
-    return f"{words}: {WAYS_OUT[retained.reason]}"
+    message = hide_tenants(retained.words, name, inputs.resources.tenants)
+    return f"{message}: {WAYS_OUT[retained.reason]}"

@@ -27,13 +27,17 @@ class TenantResult(NamedTuple):
     is_settled: bool
     budget: BudgetUse
     summary: BatchSummary | None
-    trace: str = ""
+    traceback: str = ""
 
     @classmethod
-    def of_failure(cls, trace: str) -> TenantResult:
+    def of_failure(cls, traceback: str) -> TenantResult:
         """Return the result of a tenant on which Allotment failed. It has no pages."""
         return cls(
-            WrittenPages(frozenset(), 0), is_settled=False, budget=BudgetUse(None, None), summary=None, trace=trace
+            WrittenPages(frozenset(), 0),
+            is_settled=False,
+            budget=BudgetUse(None, None),
+            summary=None,
+            traceback=traceback,
         )
 
 
@@ -55,7 +59,7 @@ class TenantWriter(NamedTuple):
         try:
             return self._write(names)
         except Exception as error:
-            trace = build_rejection(error).trace  # raises the faults that concern all tenants
+            trace = build_rejection(error).traceback  # raises the faults that concern all tenants
             if len(names) == 1:
                 return [TenantResult.of_failure(trace)]
             return [result for name in names for result in self.run_batch([name])]

@@ -377,8 +377,8 @@ def _causes_text(reasons: Sequence[str]) -> str:
     texts: list[str] = []
     last = ""
     for reason in reasons:
-        path, colon, words = reason.partition(": ")
-        texts.append(words if colon and path == last else reason)
+        path, colon, message = reason.partition(": ")
+        texts.append(message if colon and path == last else reason)
         last = path
     return "; ".join(texts)
 
@@ -410,10 +410,10 @@ def diff_lines(diff: FileDiff) -> list[str]:
     before, after = ([] if data is None else _text_lines(data) for data in (diff.before, diff.after))
     if len(before) > MAX_DIFF_LINES or len(after) > MAX_DIFF_LINES:
         return [f"  {len(before):,} lines → {len(after):,} lines"]
-    was, is_now = (
+    old, new = (
         "/dev/null" if data is None else escape_unprintable(diff.path, 400) for data in (diff.before, diff.after)
     )
-    return list(difflib.unified_diff(before, after, was, is_now, lineterm="", n=2))
+    return list(difflib.unified_diff(before, after, old, new, lineterm="", n=2))
 
 
 def _text_lines(data: bytes) -> list[str]:

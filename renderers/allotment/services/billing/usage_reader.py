@@ -232,8 +232,8 @@ class _ClusterReader:
                 use = read_interval(each.interval, self._cluster, each.owner, observed_until, each.commit)
                 if use.kind != INSTANCE.kind.name and not use.size:
                     uid = quote_value(each.interval.uid)
-                    words = f"the usage of {each.owner} has no valid size for {uid}: it counts as 0"
-                    self._add_problem(words, each.owner)
+                    message = f"the usage of {each.owner} has no valid size for {uid}: it counts as 0"
+                    self._add_problem(message, each.owner)
                 yield use
 
     def _read_observation_time(self, commit: str) -> int | None:
@@ -289,8 +289,8 @@ class _ClusterReader:
         while data is not None:
             count += data.count(b"\n") - 1  # without the header
             if count > MAX_INTERVALS:
-                words = f"{owner} has more than {MAX_INTERVALS:,} intervals: those of {path} of commit {commit[:12]} and before are left out"
-                self._add_problem(words, owner)
+                message = f"{owner} has more than {MAX_INTERVALS:,} intervals: those of {path} of commit {commit[:12]} and before are left out"
+                self._add_problem(message, owner)
                 return
             try:
                 log = self._parse_log(owner, commit, data)
@@ -326,11 +326,11 @@ class _ClusterReader:
         return None
 
     def _complain(self, path: str, commit: str, reason: object) -> None:
-        words = f"{path} of commit {commit[:12]} can't be read: {reason}"
-        self._add_problem(words, tenant_of(path) or usage_owner(path) or "")
+        message = f"{path} of commit {commit[:12]} can't be read: {reason}"
+        self._add_problem(message, tenant_of(path) or usage_owner(path) or "")
 
-    def _add_problem(self, words: str, tenant: str = "") -> None:
+    def _add_problem(self, message: str, tenant: str = "") -> None:
         """Note a problem. `tenant` is the only tenant that it concerns; empty if it concerns all tenants."""
-        self._problems.append(words)
+        self._problems.append(message)
         if tenant:
-            self._tenant_problems[tenant].append(words)
+            self._tenant_problems[tenant].append(message)

@@ -86,5 +86,9 @@ class OperationLookup:
 
 def _name_resources(paths: Iterable[str]) -> tuple[str, ...]:
     """Return the names of the declarations at some paths, such as `GPUInstance solo-ada/webui`."""
-    spots = [parse_path(path) for path in paths if path.partition("/")[0] in ROOTS]
-    return tuple(str(DeclarationName(*spot)) for spot in spots if isinstance(spot, DeclarationPath))
+    declaration_paths = [parse_path(path) for path in paths if path.partition("/")[0] in ROOTS]
+    return tuple(
+        str(DeclarationName(*declaration_path))
+        for declaration_path in declaration_paths
+        if isinstance(declaration_path, DeclarationPath)
+    )

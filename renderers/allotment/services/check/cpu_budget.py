@@ -19,7 +19,7 @@ class Rejection(NamedTuple):
 
     message: str
     rule: str
-    trace: str = ""
+    traceback: str = ""
 
 
 BUDGET_REJECTION = Rejection(

@@ -47,7 +47,7 @@ class RepositoryCheck(NamedTuple):
     - `tenant_problems` maps a tenant to the problems of its declarations.
     - `shared_problems` are the problems that the declarations of several owners cause together.
     - `runtime_states` returns the runtime state of a tenant: its succeeded preparations and its allocated units.
-    - `traces` maps a tenant to a stack trace, if a bug in Allotment ended the check of this tenant.
+    - `tracebacks` maps a tenant to a stack trace, if a bug in Allotment ended the check of this tenant.
     - `valid_subset` is the catalog without the invalid clusters; None if the check did not compute this catalog.
     """
 
@@ -62,7 +62,7 @@ class RepositoryCheck(NamedTuple):
     tenant_problems: dict[str, list[Problem]]
     shared_problems: list[Problem]
     runtime_states: RuntimeStates
-    traces: Mapping[str, str] = MappingProxyType({})
+    tracebacks: Mapping[str, str] = MappingProxyType({})
     valid_subset: Catalog | None = None
 
     @property
@@ -154,7 +154,7 @@ def check_repository(
         tenant_problems=results.problems,
         shared_problems=[],
         runtime_states=options.runtime_states,
-        traces=results.traces,
+        tracebacks=results.tracebacks,
         valid_subset=valid_subset.catalog,
     )
     return _with_shared_problems(checked, source, change, comparison)
@@ -198,7 +198,7 @@ def recheck_tenants(
             *(problem for problem in scope_problems if problem not in unchanged_problems),
         ],
         tenant_problems=_without(last.tenant_problems, names) | results.problems,
-        traces=_without(last.traces, names) | results.traces,
+        tracebacks=_without(last.tracebacks, names) | results.tracebacks,
         valid_subset=None,
     )
     return _with_shared_problems(checked, source, change, comparison)
@@ -222,7 +222,7 @@ def recheck_catalog(
         artifacts={},
         platform_problems=catalog_check.problems,
         tenant_problems=_without(last.tenant_problems, removed),
-        traces=_without(last.traces, removed),
+        tracebacks=_without(last.tracebacks, removed),
         valid_subset=None,
     )
     return _with_shared_problems(checked, source, NO_CHANGE, comparison)

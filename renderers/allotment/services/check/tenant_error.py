@@ -23,16 +23,18 @@ def build_rejection(error: Exception, owner: Literal["tenant", "cluster"] = "ten
     the kind of owner: `tenant` or `cluster`.
     """
     if isinstance(error, IsolationBroken):
-        words = f"the isolation gate rejects its manifests because of a bug in Allotment: report this message: {error}"
-        return Rejection(words, ISOLATION_RULE)
+        message = (
+            f"the isolation gate rejects its manifests because of a bug in Allotment: report this message: {error}"
+        )
+        return Rejection(message, ISOLATION_RULE)
     if isinstance(error, AllotmentError | OSError):
         raise error
-    words = (
+    message = (
         f"Allotment failed on this {owner}: {type(error).__name__} in {_locate_error(error)}. This is a bug in Allotment:"
         f" report {'it with the trace' if owner == 'tenant' else 'this message'}. The {owner} keeps its last published manifests until the bug is fixed or the"
         " declaration that causes it is changed"
     )
-    return Rejection(words, RULE, "".join(traceback.format_exception(error)))
+    return Rejection(message, RULE, "".join(traceback.format_exception(error)))
 
 
 def _locate_error(error: Exception) -> str:

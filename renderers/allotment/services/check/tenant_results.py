@@ -41,14 +41,14 @@ class CachedTenants(NamedTuple):
 class TenantResults(NamedTuple):
     """The results of checked tenants, by tenant.
 
-    `problems` has only the tenants with problems, and `traces` has only the tenants with a trace.
+    `problems` has only the tenants with problems, and `tracebacks` has only the tenants with a trace.
     """
 
     tally_entries: dict[str, TallyEntry]
     content_keys: dict[Scope, str]
     file_counts: dict[str, int]
     problems: dict[str, list[Problem]]
-    traces: dict[str, str]
+    tracebacks: dict[str, str]
     artifacts: dict[str, Any]
 
 
@@ -97,7 +97,7 @@ def check_tenants(
         content_keys={Scope("tenant", result.name): result.content_key for result in results},
         file_counts={result.name: result.file_count for result in results},
         problems={result.name: result.problems for result in results if result.problems},
-        traces={result.name: result.trace for result in results if result.trace},
+        tracebacks={result.name: result.traceback for result in results if result.traceback},
         artifacts=artifacts,
     )
 

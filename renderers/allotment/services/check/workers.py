@@ -83,7 +83,7 @@ class TenantResult(NamedTuple):
     tally_entry: TallyEntry
     problems: list[Problem]
     artifacts: Any
-    trace: str = ""
+    traceback: str = ""
 
 
 def count_cores() -> int:
@@ -105,10 +105,10 @@ def read_scope(source: Source, scope: Scope, *, stamped: bool = False) -> ScopeC
     room = MAX_BYTES
     for path in listed.paths:
         if scope.kind == "tenant" and (room < 0 or len(files) >= MAX_FILES):
-            words = (
+            message = (
                 f"a tenant's folder holds at most {MAX_FILES:,} files of {MAX_BYTES >> 20} MiB together: remove some"
             )
-            problems.append(path_problem(folder_of(scope), words, "size"))
+            problems.append(path_problem(folder_of(scope), message, "size"))
             break
         try:
             files.append((path, source.read(path)))
@@ -219,7 +219,7 @@ class _TenantJob:
         self.problems: list[Problem] = list(content.problems)
         self.tally_entry = TallyEntry((), (), ())
         self.artifacts: Any = None
-        self.trace = ""
+        self.traceback = ""
 
     def read_files(self) -> None:
         """Read the files of the tenant."""
@@ -279,7 +279,7 @@ class _TenantJob:
             tally_entry=self.tally_entry,
             problems=self.problems,
             artifacts=self.artifacts,
-            trace=self.trace,
+            traceback=self.traceback,
         )
 
     @contextmanager
@@ -294,7 +294,7 @@ class _TenantJob:
 
     def _reject(self, why: Rejection) -> None:
         self.folder = None
-        self.trace = why.trace
+        self.traceback = why.traceback
         self.problems.append(path_problem(folder_of(self.content.scope), why.message, why.rule))
 
 

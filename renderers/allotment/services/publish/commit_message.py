@@ -39,16 +39,16 @@ def _describe_changes(changes: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each changed file of a tenant, and a line for each kind of change to the platform's files."""
     platform: Counter[str] = Counter()
     for path, letter in changes.items():
-        spot, verb = parse_tree_path(current_path(path)), CHANGE_VERBS[letter]
-        if spot is None:
+        tree_path, verb = parse_tree_path(current_path(path)), CHANGE_VERBS[letter]
+        if tree_path is None:
             platform[verb] += 1
-        elif spot.kind:
-            yield f"{spot.tenant}: {spot.kind} {spot.resource_name} {verb}"
+        elif tree_path.kind:
+            yield f"{tree_path.tenant}: {tree_path.kind} {tree_path.resource_name} {verb}"
         elif is_programs(path):
-            yield f"{spot.tenant}: programs {verb}"
-        elif spot.is_resource_file:
-            yield f"{spot.tenant}: {spot.name} {verb}"
+            yield f"{tree_path.tenant}: programs {verb}"
+        elif tree_path.is_resource_file:
+            yield f"{tree_path.tenant}: {tree_path.name} {verb}"
         else:
-            yield f"{spot.tenant}: {_PART_LABELS.get(spot.part, spot.part)} {verb}"
+            yield f"{tree_path.tenant}: {_PART_LABELS.get(tree_path.part, tree_path.part)} {verb}"
     for verb, count in platform.items():
         yield f"platform: {count} {'file' if count == 1 else 'files'} {verb}"

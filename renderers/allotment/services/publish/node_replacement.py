@@ -84,13 +84,13 @@ class NodeReplacementGuard:
         if not exposed:
             return ""
         tenants = ", ".join(list(exposed)[:3]) + (f" and {len(exposed) - 3} more" if len(exposed) > 3 else "")
-        words = f"{cluster}: NodePool {paths.file_stem(inner)}: its nodes are not replaced until the instances of {tenants} are"
+        message = f"{cluster}: NodePool {paths.file_stem(inner)}: its nodes are not replaced until the instances of {tenants} are"
         if all(exposed.values()):
-            return words + (
+            return message + (
                 f" reported as protected from node drains: check that the Applications {names.platform_application('namespaces-…', cluster)} are"
                 " Synced, and that the cluster's reporter is of this version and may list PodDisruptionBudgets"
             )
-        return f"{words} protected from node drains; this publish adds the protection, and a later publish replaces the nodes"
+        return f"{message} protected from node drains; this publish adds the protection, and a later publish replaces the nodes"
 
     def _find_unprotected_tenants(self, cluster: str) -> dict[str, bool]:
         """Return the unprotected tenants with instances in a cluster.

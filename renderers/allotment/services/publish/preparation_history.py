@@ -109,9 +109,9 @@ class PreparationHistory:
         branch, instance_names = self._branches[cluster], []
         for path in sorted(published):
             place, _, inner = path.partition("/")
-            spot = paths.parse_tree_path(inner) if place == cluster else None
-            if spot is not None and spot.kind == "instance" and storage in read_mounts(branch.read(inner)):
-                instance_names.append(spot.name)
+            tree_path = paths.parse_tree_path(inner) if place == cluster else None
+            if tree_path is not None and tree_path.kind == "instance" and storage in read_mounts(branch.read(inner)):
+                instance_names.append(tree_path.name)
         return instance_names
 
     def find_published_claim(self, claim: UnitClaim) -> UnitClaim | None:
@@ -143,14 +143,14 @@ class PreparationHistory:
 
         Includes the storages that are being deleted. `PublishedFileCache.read_prepared_jobs` describes the Jobs.
         """
-        spots = {
-            path: spot
+        tree_paths = {
+            path: tree_path
             for path in branch.files
             if "/storage/" in path
-            and (spot := paths.parse_tree_path(path))
-            and spot.part == "storage"
-            and spot.is_resource_file
+            and (tree_path := paths.parse_tree_path(path))
+            and tree_path.part == "storage"
+            and tree_path.is_resource_file
         }
-        for path, jobs in self._file_cache.read_prepared_jobs(branch, spots).items():
+        for path, jobs in self._file_cache.read_prepared_jobs(branch, tree_paths).items():
             if any(jobs):
-                yield spots[path].tenant, spots[path].name.removesuffix(paths.DELETING_SUFFIX), *jobs
+                yield tree_paths[path].tenant, tree_paths[path].name.removesuffix(paths.DELETING_SUFFIX), *jobs

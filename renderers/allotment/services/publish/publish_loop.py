@@ -128,9 +128,9 @@ class PublishLoop(Loop):
     def _log_untrusted_status(self) -> None:
         """Log, once for each cluster and reason, why a status is not trusted or can't be read."""
         troubles = self._publisher.status_reader.state.troubles
-        for cluster, words in troubles.items():
-            if self._logged_troubles.get(cluster) != words:
-                self.log.warning("status in doubt", cluster=cluster, message=words)
+        for cluster, message in troubles.items():
+            if self._logged_troubles.get(cluster) != message:
+                self.log.warning("status in doubt", cluster=cluster, message=message)
         self._logged_troubles = dict(troubles)
 
     @property
@@ -181,13 +181,17 @@ class PublishLoop(Loop):
             ),
             *(
                 (self.log.error, "tenant ran into a bug", {"tenant": tenant, "trace": trace})
-                for tenant, trace in assembly.traces.items()
+                for tenant, trace in assembly.tracebacks.items()
             ),
-            *((self.log.warning, "record in doubt", {"message": words}) for words in [outcome.record_trouble] if words),
-            *((self.log.warning, "instance waits", {"message": words}) for words in assembly.waiting_instances),
-            *((self.log.info, "leaving", {"message": words}) for words in assembly.pending_deletions),
-            *((self.log.info, "change waits", {"message": words}) for words in assembly.pending_changes),
-            *((self.log.warning, "units held", {"message": words}) for words in assembly.leaked_units),
+            *(
+                (self.log.warning, "record in doubt", {"message": message})
+                for message in [outcome.record_trouble]
+                if message
+            ),
+            *((self.log.warning, "instance waits", {"message": message}) for message in assembly.waiting_instances),
+            *((self.log.info, "leaving", {"message": message}) for message in assembly.pending_deletions),
+            *((self.log.info, "change waits", {"message": message}) for message in assembly.pending_changes),
+            *((self.log.warning, "units held", {"message": message}) for message in assembly.leaked_units),
             *(
                 (self.log.warning, "published with a warning", {"message": str(problem)})
                 for problem in assembly.problems

@@ -65,9 +65,9 @@ class PublishedTrees:
             before = previous.branches[cluster].files if previous is not None else {}
             for path in compare_blobs(before, branch.files):
                 blob = branch.files.get(path)
-                spot = paths.parse_tree_path(path)
-                if spot is not None:
-                    changed_tenants[spot.tenant][f"{cluster}/{path}"] = blob or ""
+                tree_path = paths.parse_tree_path(path)
+                if tree_path is not None:
+                    changed_tenants[tree_path.tenant][f"{cluster}/{path}"] = blob or ""
                 elif blob is None:
                     owners.clusters[cluster].remove(path)
                 else:
@@ -128,10 +128,10 @@ class PublishedTrees:
         """Yield the published claims of a tenant's instances."""
         for path in sorted(self.tenant_files.get(tenant, ())):
             cluster, _, inner = path.partition("/")
-            spot = paths.parse_tree_path(inner)
+            tree_path = paths.parse_tree_path(inner)
             if (
-                spot is not None
-                and spot.kind == "instance"
+                tree_path is not None
+                and tree_path.kind == "instance"
                 and (claim := read_unit_claim(cluster, tenant, self.read_file(path)))
             ):
                 yield claim
@@ -142,8 +142,8 @@ class PublishedTrees:
 
 
 def _is_instance(path: str) -> bool:
-    spot = paths.parse_tree_path(path.partition("/")[2])
-    return spot is not None and spot.kind == INSTANCE.word
+    tree_path = paths.parse_tree_path(path.partition("/")[2])
+    return tree_path is not None and tree_path.kind == INSTANCE.word
 
 
 def deleting_path(path: str) -> str:

@@ -40,8 +40,8 @@ class PodKey(NamedTuple):
     @property
     def is_instance(self) -> bool:
         """Whether an instance can have this name. The name comes from a status branch, which may contain any text."""
-        spot = paths.parse_tree_path(self.file)
-        return spot is not None and (spot.kind, spot.resource_name) == ("instance", self.instance)
+        tree_path = paths.parse_tree_path(self.file)
+        return tree_path is not None and (tree_path.kind, tree_path.resource_name) == ("instance", self.instance)
 
 
 class PodUnits:

@@ -308,14 +308,14 @@ class Publisher:
         The message explains how to abandon the old commit only if the tip of the source branch proves the rewind
         (`proven`).
         """
-        words = (
+        message = (
             f"the source was rewound: {old[:12]} was published, but {new[:12]} doesn't contain it. Nothing was published."
             f" Bring {old[:12]} back; to undo its changes, revert it in a new commit."
         )
         if not proven:
-            return f"{words} This repository doesn't have the newest commit of the source's branch: publish from a clone of the source"
+            return f"{message} This repository doesn't have the newest commit of the source's branch: publish from a clone of the source"
         return (
-            f"{words} If nobody published {old[:12]}, or if you want to abandon it:"
+            f"{message} If nobody published {old[:12]}, or if you want to abandon it:"
             f" `git push {self.remote} --delete {SOURCE_REF}`, and publish again"
             + (", with --adopt: the publisher's key proves it" if signed else "")
         )

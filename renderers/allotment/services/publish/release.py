@@ -37,7 +37,7 @@ class Release(NamedTuple):
     - `problems` are the problems that are not a reason to retain a tenant or a cluster.
     - `declared_tenants` are the tenants with a folder; `rendered_count` is the number of tenants that were checked and,
       if valid, rendered for this release.
-    - `traces` has the traceback of the bug for each tenant on which Allotment failed.
+    - `tracebacks` has the traceback of the bug for each tenant on which Allotment failed.
     - `retained_clusters` has the problems of each cluster that keeps its published tree.
     - `approved_clusters` are the clusters in which an approval released a deletion that the brake would stop.
     """
@@ -53,7 +53,7 @@ class Release(NamedTuple):
     problems: list[Problem]
     declared_tenants: frozenset[str]
     rendered_count: int
-    traces: Mapping[str, str] = MappingProxyType({})
+    tracebacks: Mapping[str, str] = MappingProxyType({})
     approved_clusters: frozenset[str] = frozenset()
     retained_clusters: Mapping[str, list[Problem]] = MappingProxyType({})
 
@@ -94,7 +94,7 @@ class ClusterTrees:
 
         Raises IsolationBroken, and adds nothing, if the gate refuses a file that the transition changes.
         """
-        stays = self.check_transition(tenant_transition)
+        retained_files = self.check_transition(tenant_transition)
         if rendered is not None:
             for path, blob in rendered.blobs.items():
                 if path in tenant_transition.unreferenced:
@@ -103,7 +103,7 @@ class ClusterTrees:
                 self.files[cluster][inner] = blob
                 if path in rendered.data:
                     self.data[cluster][inner] = rendered.data[path]
-        for path, data in (*tenant_transition.updated.items(), *stays.items()):
+        for path, data in (*tenant_transition.updated.items(), *retained_files.items()):
             self._put_file(path, data)
 
     def check_transition(self, tenant_transition: TenantTransition) -> dict[str, bytes]:
@@ -166,13 +166,13 @@ class ClusterTrees:
         commit changed the folder.
         """
         over = {}
-        strayed = {
+        foreign_folders = {
             name: stray_folders
             for name in self.files
             if (stray_folders := self._published_trees.branches[name].foreign_folders())
         }
-        expected = self._with_markers() if strayed else {}
-        for cluster, folders in strayed.items():
+        expected = self._with_markers() if foreign_folders else {}
+        for cluster, folders in foreign_folders.items():
             branch = self._published_trees.branches[cluster]
             if branch.has_files(expected[cluster]):
                 continue  # the tip already has the files of this release, because an earlier push was interrupted

@@ -50,14 +50,14 @@ class ReleaseInputs(NamedTuple):
 
 
 class TenantOutcomes(NamedTuple):
-    """The rendered and the retained tenants of a release, and the traces of bugs, by tenant.
+    """The rendered and the retained tenants of a release, and the tracebacks of bugs, by tenant.
 
     `unchanged` are tenants with rendered files that equal the published files.
     """
 
     rendered: dict[str, RenderedTenant]
     retained: RetentionByTenant
-    traces: dict[str, str]
+    tracebacks: dict[str, str]
     unchanged: frozenset[str] = frozenset()
 
     def merge(self, result: RerenderResult) -> TenantOutcomes:
@@ -68,11 +68,11 @@ class TenantOutcomes(NamedTuple):
             rendered=self.rendered | result.rendered_tenants,
             unchanged=self.unchanged - result.rendered_tenants.keys(),
         )
-        return merged.retain(result.rejected_tenants, result.traces)
+        return merged.retain(result.rejected_tenants, result.tracebacks)
 
-    def retain(self, retained: RetentionByTenant, traces: Mapping[str, str] | None = None) -> TenantOutcomes:
+    def retain(self, retained: RetentionByTenant, tracebacks: Mapping[str, str] | None = None) -> TenantOutcomes:
         """Return the outcomes with more retained tenants."""
-        return self._replace(retained=self.retained | retained, traces=self.traces | dict(traces or {}))
+        return self._replace(retained=self.retained | retained, tracebacks=self.tracebacks | dict(tracebacks or {}))
 
     def list_rendered_claims(self) -> dict[str, tuple[UnitClaim, ...]]:
         """Return the claims of each tenant that is not retained."""
@@ -80,11 +80,11 @@ class TenantOutcomes(NamedTuple):
 
 
 class TransitionResult(NamedTuple):
-    """The transitions, the tenants that are rejected because of a bug, and the traces of the bugs, each by tenant."""
+    """The transitions, the tenants that are rejected because of a bug, and the tracebacks of the bugs, each by tenant."""
 
     by_tenant: dict[str, TenantTransition]
     rejected_tenants: RetentionByTenant
-    traces: dict[str, str]
+    tracebacks: dict[str, str]
 
 
 def transition_tenants(inputs: ReleaseInputs, outcomes: TenantOutcomes, trees: ClusterTrees) -> TransitionResult:
@@ -108,7 +108,7 @@ def transition_tenants(inputs: ReleaseInputs, outcomes: TenantOutcomes, trees: C
             rejected = build_rejection(error)
             problem = path_problem(folder_of(Scope("tenant", tenant)), rejected.message, rejected.rule)
             result.rejected_tenants[tenant] = rejection([problem])
-            result.traces[tenant] = rejected.trace
+            result.tracebacks[tenant] = rejected.traceback
     return result
 
 
@@ -139,7 +139,7 @@ def allocate_release(
         )
         if not reduced.rejected_tenants:
             return outcomes.merge(reduced), allocation
-        outcomes = outcomes.retain(reduced.rejected_tenants, reduced.traces)
+        outcomes = outcomes.retain(reduced.rejected_tenants, reduced.tracebacks)
 
 
 def assemble_release(
@@ -186,7 +186,7 @@ def assemble_release(
         problems=[*faults.harmless, *left_out, *_list_shared_errors(inputs, claims)],
         declared_tenants=frozenset(repository_check.tally_entries),
         rendered_count=len(repository_check.artifacts),
-        traces=outcomes.traces,
+        tracebacks=outcomes.tracebacks,
         retained_clusters=faults.by_cluster,
     )
 

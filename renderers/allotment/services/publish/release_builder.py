@@ -107,11 +107,11 @@ class ReleaseBuilder:
             if name not in unchanged and name not in repository_check.artifacts
         }
         outcomes = TenantOutcomes(
-            rendered, retained_tenants, dict(repository_check.traces), frozenset(unchanged)
+            rendered, retained_tenants, dict(repository_check.tracebacks), frozenset(unchanged)
         ).merge(rerenderer.render_tenants(find_tenants_missing_bytes(cached, published_trees)))
         trees = ClusterTrees(self._open_cluster_renderer(repository_check.valid_catalog), published_trees)
         transitions = transition_tenants(inputs, outcomes, trees)
-        outcomes = outcomes.retain(transitions.rejected_tenants, transitions.traces).retain(
+        outcomes = outcomes.retain(transitions.rejected_tenants, transitions.tracebacks).retain(
             find_refused_transitions(transitions.by_tenant, source)
         )
         braked = check_tenant_brakes(

@@ -60,7 +60,7 @@ class RerenderResult(NamedTuple):
 
     rendered_tenants: dict[str, RenderedTenant]
     rejected_tenants: RetentionByTenant
-    traces: dict[str, str]
+    tracebacks: dict[str, str]
 
 
 class Rerenderer:
@@ -107,8 +107,8 @@ class Rerenderer:
                     rerender_result.rendered_tenants[result.name] = build_rendered_tenant(
                         artifact, claims, self._store.read_blob
                     )
-                if result.trace:
-                    rerender_result.traces[result.name] = result.trace
+                if result.traceback:
+                    rerender_result.tracebacks[result.name] = result.traceback
         return rerender_result
 
 

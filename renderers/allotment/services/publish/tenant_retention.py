@@ -86,8 +86,8 @@ def find_tenants_of_invalid_clusters(
     for cluster, problems in repository_check.faults.by_cluster.items():
         for tenant, files in published_trees.tenant_files.items():
             if tenant not in retained_tenants and any(path.startswith(f"{cluster}/") for path in files):
-                words = f"cluster {cluster} is invalid: {problems[0]}"
-                problem = path_problem(folder_of(Scope("tenant", tenant)), words, CLUSTER_RULE)
+                message = f"cluster {cluster} is invalid: {problems[0]}"
+                problem = path_problem(folder_of(Scope("tenant", tenant)), message, CLUSTER_RULE)
                 retained_tenants[tenant] = Retention(RetentionReason.INVALID_CLUSTER, [problem])
     return retained_tenants
 
@@ -118,10 +118,10 @@ def drop_refused_objects(published: Mapping[str, bytes], gate: IsolationGate) ->
     for path, published_data in published.items():
         data, dropped = gate.drop_forbidden(path, published_data)
         if dropped:
-            words = (
+            message = (
                 f"these published objects are no longer allowed in the cluster, and are removed: {'; '.join(dropped)}"
             )
-            problems.append(Problem(path, 1, 1, "(file)", words, ISOLATION_RULE))
+            problems.append(Problem(path, 1, 1, "(file)", message, ISOLATION_RULE))
         if data:
             files[path] = data
     return files, problems
@@ -132,8 +132,12 @@ def _with_disruption_budget(gate: IsolationGate, path: str, data: bytes, tenant:
 
     Raises IsolationBroken if the gate refuses the file with the PodDisruptionBudget.
     """
-    spot = parse_tree_path(path.partition("/")[2])
-    if spot is None or spot.part != "namespaces" or (protecting := with_disruption_budget(data, tenant)) == data:
+    tree_path = parse_tree_path(path.partition("/")[2])
+    if (
+        tree_path is None
+        or tree_path.part != "namespaces"
+        or (protecting := with_disruption_budget(data, tenant)) == data
+    ):
         return data
     gate.check(path, protecting, published=True)
     return protecting

@@ -74,13 +74,13 @@ def transition_tenant(
     declared: bool,
     rendered: RenderedTenant | None,
     published_trees: PublishedTrees,
-    watched: TransitionContext,
+    context: TransitionContext,
 ) -> TenantTransition:
     """Return the transition of a tenant; `declared` is true if the tenant has a folder."""
     now = rendered or RenderedTenant({}, {}, ())
-    removals = _remove_files(tenant, declared, now, published_trees, watched)
+    removals = _remove_files(tenant, declared, now, published_trees, context)
     follow_ups = {
-        path: _update_storage(path, now, published_trees, watched)
+        path: _update_storage(path, now, published_trees, context)
         for path in _list_changed_storages(tenant, now, published_trees)
     }
     tenant_transition = TenantTransition(
@@ -91,13 +91,13 @@ def transition_tenant(
         updated={path: follow_up.data for path, follow_up in follow_ups.items()}
         | {
             path: with_predecessor(now.read_file(path), uid)
-            for path, uid in _find_recreated_storages(now, published_trees, watched)
+            for path, uid in _find_recreated_storages(now, published_trees, context)
         },
         retained={
             f"{cluster}/{inner}": data for cluster, step in removals.items() for inner, data in step.files.items()
         },
         pending_deletions=[
-            f"{cluster}: {words}" for cluster, step in removals.items() for words in step.pending_deletions
+            f"{cluster}: {message}" for cluster, step in removals.items() for message in step.pending_deletions
         ],
         pending_preparations=[
             _format_pending_preparation(tenant, path, follow_up.pending_reason)
@@ -109,7 +109,7 @@ def transition_tenant(
 
 
 def _remove_files(
-    tenant: str, declared: bool, now: RenderedTenant, published_trees: PublishedTrees, watched: TransitionContext
+    tenant: str, declared: bool, now: RenderedTenant, published_trees: PublishedTrees, context: TransitionContext
 ) -> dict[str, RemovalStep]:
     """Return, by cluster, the next step in the removal of the published files that are no longer rendered."""
     removed_paths = published_trees.tenant_files.get(tenant, {}).keys() - now.blobs.keys()
@@ -123,9 +123,9 @@ def _remove_files(
                 rendered_paths={path.removeprefix(prefix) for path in now.blobs if path.startswith(prefix)},
                 removed_paths={path.removeprefix(prefix) for path in removed_paths if path.startswith(prefix)},
                 read_published=published_trees.branches[cluster].read,
-                observation=_observe_cluster(cluster, tenant, watched.observed_state),
-                grace_seconds=watched.grace_seconds,
-                lifecycle=watched.find_lifecycle() if declared else "",
+                observation=_observe_cluster(cluster, tenant, context.observed_state),
+                grace_seconds=context.grace_seconds,
+                lifecycle=context.find_lifecycle() if declared else "",
             )
         )
 
@@ -158,27 +158,30 @@ def _with_referenced_programs(
 
 
 def _update_storage(
-    path: str, now: RenderedTenant, published_trees: PublishedTrees, watched: TransitionContext
+    path: str, now: RenderedTenant, published_trees: PublishedTrees, context: TransitionContext
 ) -> VolumeTransition:
     """Return the file that follows the published file of a storage or snapshot."""
     cluster, _, inner = path.partition("/")
-    spot = paths.parse_tree_path(inner)
-    assert spot is not None
+    tree_path = paths.parse_tree_path(inner)
+    assert tree_path is not None
     published_data = (
         published_trees.read_file(path)
         if published_trees.find_blob(path)
         else reprotected(published_trees.read_file(deleting_path(path)))
     )
     return next_file(
-        declaration_path(spot), published_data, now.read_file(path), lambda: watched.find_users(cluster, spot.name)
+        declaration_path(tree_path),
+        published_data,
+        now.read_file(path),
+        lambda: context.find_users(cluster, tree_path.name),
     )
 
 
 def _format_pending_preparation(tenant: str, path: str, reason: str) -> str:
     cluster, _, inner = path.partition("/")
-    spot = paths.parse_tree_path(inner)
-    assert spot is not None
-    return f"{cluster}: {spot.kind} {tenant}/{spot.resource_name}: {reason}"
+    tree_path = paths.parse_tree_path(inner)
+    assert tree_path is not None
+    return f"{cluster}: {tree_path.kind} {tenant}/{tree_path.resource_name}: {reason}"
 
 
 def _list_changed_storages(tenant: str, now: RenderedTenant, published_trees: PublishedTrees) -> list[str]:
@@ -197,12 +200,12 @@ def _list_changed_storages(tenant: str, now: RenderedTenant, published_trees: Pu
 
 
 def _is_resource_file(path: str) -> bool:
-    spot = paths.parse_tree_path(path.partition("/")[2])
-    return spot is not None and spot.is_resource_file
+    tree_path = paths.parse_tree_path(path.partition("/")[2])
+    return tree_path is not None and tree_path.is_resource_file
 
 
 def _find_recreated_storages(
-    now: RenderedTenant, published_trees: PublishedTrees, watched: TransitionContext
+    now: RenderedTenant, published_trees: PublishedTrees, context: TransitionContext
 ) -> Iterator[tuple[str, str]]:
     """Yield each new storage that replaces an earlier storage of the same name: its path, and the uid of a Job.
 
@@ -212,12 +215,12 @@ def _find_recreated_storages(
         if published_trees.find_blob(path) is not None:
             continue
         cluster, _, inner = path.partition("/")
-        spot = paths.parse_tree_path(inner)
-        if spot is None or spot.kind != "storage":
+        tree_path = paths.parse_tree_path(inner)
+        if tree_path is None or tree_path.kind != "storage":
             continue
         if published_trees.branches[cluster].published_commit is None:
             continue  # the branch has no published commit, so it lacks even the storages that are not new
-        uid = watched.find_last_job_uid(cluster, spot.name)
+        uid = context.find_last_job_uid(cluster, tree_path.name)
         if uid and not published_trees.find_blob(deleting_path(path)):
             yield path, uid
 

@@ -89,14 +89,14 @@ def find_unauthorized_changes(
 def _build_file_change(
     base: TreeSource, after: TreeSource, changed_file: ChangedFile, restricted: set[str]
 ) -> FileChange:
-    spot = parse_path(changed_file.path) if changed_file.path.split("/")[0] in ROOTS else None
-    if not isinstance(spot, DeclarationPath) or spot.kind.name not in restricted:
+    declaration_path = parse_path(changed_file.path) if changed_file.path.split("/")[0] in ROOTS else None
+    if not isinstance(declaration_path, DeclarationPath) or declaration_path.kind.name not in restricted:
         return FileChange(changed_file.path)
     (before, before_unread), (now, now_unread) = (
         _read_values(source, changed_file.path, blob)
         for source, blob in ((base, changed_file.old_blob), (after, changed_file.blob))
     )
-    return FileChange(changed_file.path, spot.kind.name, before, now, before_unread or now_unread)
+    return FileChange(changed_file.path, declaration_path.kind.name, before, now, before_unread or now_unread)
 
 
 def _read_values(source: TreeSource, path: str, blob: str) -> tuple[Any, bool]:

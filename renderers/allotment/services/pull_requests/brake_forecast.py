@@ -50,7 +50,7 @@ class CachedItems(NamedTuple):
     find_approved_commits: Callable[[], Mapping[str, str] | None] = lambda: None
 
 
-def read_cached_items(here: Repository, base: CommitSource) -> CachedItems | None:
+def read_cached_items(repository: Repository, base: CommitSource) -> CachedItems | None:
     """Return the published items of the clusters that `base` declares; None if the clone lacks a rendered branch.
 
     This function fetches nothing: `git fetch origin`, `allot status` and `allot comment` fetch the rendered branches.
@@ -66,14 +66,14 @@ def read_cached_items(here: Repository, base: CommitSource) -> CachedItems | Non
             tracking_ref(published_ref(cluster)),
             *((ref.replace("refs/heads/", "refs/remotes/origin/", 1),) if is_at_origin else ()),
         )
-        refs = here.find_refs(*names, approval := tracking_ref(approved_ref(cluster)))
+        refs = repository.find_refs(*names, approval := tracking_ref(approved_ref(cluster)))
         tips = [refs.get(name) for name in names]
-        commit = last_publish(here, tips, cluster, key)
+        commit = last_publish(repository, tips, cluster, key)
         if commit is None:
             return None
         commits[cluster] = commit
         branch = Branch(
-            here,
+            repository,
             cluster,
             commit,
             commit,
@@ -85,11 +85,13 @@ def read_cached_items(here: Repository, base: CommitSource) -> CachedItems | Non
     return CachedItems(
         group_items_by_tenant(published),
         group_items_by_tenant(day_ago),
-        partial(_find_approved_commits, here, commits, key),
+        partial(_find_approved_commits, repository, commits, key),
     )
 
 
-def _find_approved_commits(here: Repository, commits: Mapping[str, str], key: str | None) -> Mapping[str, str] | None:
+def _find_approved_commits(
+    repository: Repository, commits: Mapping[str, str], key: str | None
+) -> Mapping[str, str] | None:
     """Return, by cluster, the last commit in which an approval released a deletion.
 
     The search goes from the commits in `commits` to their ancestors. If the search of a branch reaches its limit
@@ -97,7 +99,7 @@ def _find_approved_commits(here: Repository, commits: Mapping[str, str], key: st
     """
     used: dict[str, str] = {}
     for cluster, commit in commits.items():
-        release = last_released_deletion(here, commit, cluster, key)
+        release = last_released_deletion(repository, commit, cluster, key)
         if not release.is_complete:
             return None
         if release.commit:
@@ -177,7 +179,7 @@ def _list_declared_items(source: TreeSource, scope: Scope) -> Iterator[BrakeItem
     """Yield the items of a tenant by the names of its files. The cluster of each item is empty."""
     words = {resource.kind.name: resource.word for resource in RESOURCE_KINDS.values()}
     for path in source.files(scope).paths:
-        spot = parse_path(path)
-        if isinstance(spot, DeclarationPath) and spot.kind.name in words:
+        declaration_path = parse_path(path)
+        if isinstance(declaration_path, DeclarationPath) and declaration_path.kind.name in words:
             yield BrakeItem("tenant", "", scope.name, "")
-            yield BrakeItem(words[spot.kind.name], "", scope.name, spot.name)
+            yield BrakeItem(words[declaration_path.kind.name], "", scope.name, declaration_path.name)

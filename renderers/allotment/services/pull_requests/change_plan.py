@@ -78,10 +78,12 @@ def plan_change(
 
     Raises OperationRefused if a ref names no commit, or if the base can't be read.
     """
-    here = open_offline(root)
-    commits = [here.resolve_named_commit(base_ref)]
-    commits.append(checked_out_commit(here) if head_ref is None else here.resolve_named_commit(head_ref))
-    with sandbox_repository(here, commits[0]) as repository:
+    local_repository = open_offline(root)
+    commits = [local_repository.resolve_named_commit(base_ref)]
+    commits.append(
+        checked_out_commit(local_repository) if head_ref is None else local_repository.resolve_named_commit(head_ref)
+    )
+    with sandbox_repository(local_repository, commits[0]) as repository:
         base = CommitSource(root, commits[0], repository)
         base.scopes()  # if a tree of the base is damaged, raise the error here: it isn't the head's fault
         options = PlanOptions(
@@ -92,13 +94,13 @@ def plan_change(
             review_context=reviewed,
             processes=processes or count_cores(),
             base_check=first,
-            cached_items=read_cached_items(here, base),
+            cached_items=read_cached_items(local_repository, base),
         )
         if head_ref is not None:
             plan_result = _plan_commits(root, base, commits[1], options)
         else:
-            plan_result = _plan_folder(here, root, base, commits[1], options)
-        return _with_status(here, base, plan_result, now)
+            plan_result = _plan_folder(local_repository, root, base, commits[1], options)
+        return _with_status(local_repository, base, plan_result, now)
 
 
 def plan_files(
@@ -117,9 +119,9 @@ def plan_files(
     written to the repository or the folder. `day` is the day of the prices. `open_listings` opens the cache of
     `open_listed_commit`.
     """
-    here = open_offline(root)
-    with sandbox_repository(here, commit) as repository:
-        start = commit_of_folder(here, repository, root, commit, MAX_BYTES) if with_folder else commit
+    local_repository = open_offline(root)
+    with sandbox_repository(local_repository, commit) as repository:
+        start = commit_of_folder(local_repository, repository, root, commit, MAX_BYTES) if with_folder else commit
         base = open_listed_commit(root, start, repository, open_listings, saves=not with_folder)
         prefix = repository.folder_prefix(root)
         changes = {f"{prefix}/{path}" if prefix else path: data for path, data in files.items()}
@@ -132,29 +134,29 @@ def plan_files(
             review_context=None,
             processes=count_cores(),
             base_check=None,
-            cached_items=read_cached_items(here, base),
+            cached_items=read_cached_items(local_repository, base),
         )
-        return _with_status(here, base, _plan_commits(root, base, head, options), None)
+        return _with_status(local_repository, base, _plan_commits(root, base, head, options), None)
 
 
 def _with_status(
-    here: Repository, base: CommitSource, plan_result: ChangePlan, now: datetime.datetime | None
+    repository: Repository, base: CommitSource, plan_result: ChangePlan, now: datetime.datetime | None
 ) -> ChangePlan:
     """Return a plan with the facts of the last fetched status: deadlines, times of cold starts, and costs of the month."""
     return with_month_forecasts(
-        here,
+        repository,
         base,
         replace(
             plan_result,
-            cold_starts=tuple(_with_cold_times(here, base, plan_result.cold_starts)),
-            destructions=tuple(_with_recovery_deadlines(here, base, plan_result.destructions)),
+            cold_starts=tuple(_with_cold_times(repository, base, plan_result.cold_starts)),
+            destructions=tuple(_with_recovery_deadlines(repository, base, plan_result.destructions)),
         ),
         now or datetime.datetime.now(datetime.UTC),
     )
 
 
 def _with_recovery_deadlines(
-    here: Repository, base: CommitSource, losses: Iterable[Destruction]
+    repository: Repository, base: CommitSource, losses: Iterable[Destruction]
 ) -> Iterator[Destruction]:
     """Yield the losses. A message about a lost volume also gets the deadline for saving the data.
 
@@ -165,7 +167,7 @@ def _with_recovery_deadlines(
     now = datetime.datetime.now(datetime.UTC)
     marks = cache(
         lambda cluster, tenant: read_cached_deletion_marks(
-            here, cluster, keys.get(cluster), tenant, is_at_origin=is_at_origin
+            repository, cluster, keys.get(cluster), tenant, is_at_origin=is_at_origin
         )
     )
     for loss in losses:
@@ -175,30 +177,34 @@ def _with_recovery_deadlines(
         cluster, tenant, kind, name = loss.volume
         mark = marks(cluster, tenant).get((kind, name), "")
         point = compute_point_of_no_return(mark, platform.spec.deletion.after)
-        words = (
+        message = (
             LOST_IMMEDIATELY
             if point is not None and point <= now
             else describe_data_deadline(mark, platform.spec.deletion.after)
         )
-        yield replace(loss, message=f"{loss.message}; {words}")
+        yield replace(loss, message=f"{loss.message}; {message}")
 
 
-def _with_cold_times(here: Repository, base: CommitSource, cold_units: Iterable[ColdStart]) -> Iterator[ColdStart]:
+def _with_cold_times(
+    repository: Repository, base: CommitSource, cold_units: Iterable[ColdStart]
+) -> Iterator[ColdStart]:
     """Yield the cold starts. If the last fetched status has the time that nodes took to arrive, add this time."""
     keys, is_at_origin = read_reporter_keys(base), has_status_at_origin(base)
     times_by_cluster: dict[str, Mapping[str, ColdStartTime]] = {}
     for units in cold_units:
         if units.cluster not in times_by_cluster:
             times_by_cluster[units.cluster] = read_cached_cold_times(
-                here, units.cluster, keys.get(units.cluster), is_at_origin=is_at_origin
+                repository, units.cluster, keys.get(units.cluster), is_at_origin=is_at_origin
             )
         yield msgspec.structs.replace(units, cold_start_time=times_by_cluster[units.cluster].get(units.gpu_spec))
 
 
-def _plan_folder(here: Repository, root: Path, base: CommitSource, commit: str, options: PlanOptions) -> ChangePlan:
+def _plan_folder(
+    repository: Repository, root: Path, base: CommitSource, commit: str, options: PlanOptions
+) -> ChangePlan:
     """Return the plan of the current files of a folder. `commit` is the checked-out commit."""
     try:
-        head = commit_of_folder(here, base.repository, root, commit, MAX_BYTES)
+        head = commit_of_folder(repository, base.repository, root, commit, MAX_BYTES)
         everything = list_changed_files(base.repository, commit, head)
     except LimitExceeded as error:
         return _refused_plan(base, commit, options, str(error), _SIZE)
@@ -208,9 +214,9 @@ def _plan_folder(here: Repository, root: Path, base: CommitSource, commit: str, 
     return replace(_plan_commits(root, base, head, options), head=commit, work_tree=WorkTree(len(differing)))
 
 
-def _refused_plan(base: CommitSource, head: str, options: PlanOptions, words: str, rule: str) -> ChangePlan:
+def _refused_plan(base: CommitSource, head: str, options: PlanOptions, message: str, rule: str) -> ChangePlan:
     """Return a plan with a single problem: the reason why the whole change can't be merged."""
-    problem = path_problem(_WHOLE_REQUEST, words, rule)
+    problem = path_problem(_WHOLE_REQUEST, message, rule)
     return ChangePlan(
         base=base.commit, head=head, day=options.day, currency="", base_name=options.base_name, problems=(problem,)
     )

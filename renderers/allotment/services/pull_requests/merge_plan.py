@@ -227,13 +227,13 @@ class MergePlan:
     def _diff_declarations(self, outcomes: Iterable[TenantComparison], urls: Mapping[str, int]) -> list[DeclaredChange]:
         """Return the changed fields of the declarations, the most dangerous first."""
         before, after = self.base_check.catalog, self.result_check.catalog
-        noted = DiffCache()
-        changes = declared_changes(before.platform, after.platform, self._currency, noted)
+        cache = DiffCache()
+        changes = declared_changes(before.platform, after.platform, self._currency, cache)
         for name in sorted(before.clusters.keys() | after.clusters.keys()):
             nothing = ScopeDeclarations(Scope("cluster", name))
-            was, is_now = (catalog.clusters.get(name, nothing) for catalog in (before, after))
+            old, new = (catalog.clusters.get(name, nothing) for catalog in (before, after))
             count = f"{pluralize(urls[name], 'URL')} changed" if name in urls else ""
-            for change in declared_changes(was, is_now, self._currency, noted):
+            for change in declared_changes(old, new, self._currency, cache):
                 changes.append(
                     msgspec.structs.replace(change, note=count) if count and change.field == "spec.domain" else change
                 )

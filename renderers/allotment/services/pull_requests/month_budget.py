@@ -19,7 +19,9 @@ from allotment.rules import budget
 from allotment.services.billing.month_forecasts import forecast_changes
 
 
-def with_month_forecasts(here: Repository, base: CommitSource, plan: ChangePlan, now: datetime.datetime) -> ChangePlan:
+def with_month_forecasts(
+    repository: Repository, base: CommitSource, plan: ChangePlan, now: datetime.datetime
+) -> ChangePlan:
     """Return a plan with the costs of the month, as far as the clone has recorded usage.
 
     A change of a tenant's resources that exceeds a budget with `enforcement: Deny` this month gets a problem. If no cluster has
@@ -31,7 +33,7 @@ def with_month_forecasts(here: Repository, base: CommitSource, plan: ChangePlan,
     billing = platform.spec.billing
     if now.astimezone(ZoneInfo(billing.time_zone)).date() != plan.day:
         return plan
-    forecasts, unobserved = forecast_changes(here, base, billing, plan.cost_changes, now)
+    forecasts, unobserved = forecast_changes(repository, base, billing, plan.cost_changes, now)
     clusters: dict[str, set[str]] = defaultdict(set)  # those with changed resources, by tenant
     for change in plan.resource_changes:
         clusters[change.tenant].add(change.cluster)

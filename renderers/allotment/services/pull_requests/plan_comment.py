@@ -90,9 +90,9 @@ def group_by_head(requests: Iterable[PullRequest]) -> list[list[PullRequest]]:
 def _combine_results(outcomes: Mapping[int, _PlanResult], alike: Collection[PullRequest]) -> tuple[StatusState, str]:
     """Return the status of a commit: the worst verdict on its pull requests."""
     bad = {number: outcome for number, outcome in sorted(outcomes.items()) if outcome[0] != "success"}
-    number, (state, words, _) = next(iter((bad or outcomes).items()))
+    number, (state, message, _) = next(iter((bad or outcomes).items()))
     prefix = _format_shared_prefix(alike)
-    return state, f"{prefix}#{number}: {words}" if bad and prefix else f"{prefix}{words}"
+    return state, f"{prefix}#{number}: {message}" if bad and prefix else f"{prefix}{message}"
 
 
 def _format_shared_prefix(alike: Collection[PullRequest]) -> str:
@@ -178,12 +178,12 @@ class PlanCommenter:
             for pull_request in alike
             if pull_request.number in current_requests or pull_request.number not in outcomes
         ]
-        state, words = _combine_results({each: outcomes[each] for each in current_requests}, still)
-        state, words = set_commit_status(forge, request.head, STATUS_CONTEXT, state, words, min(still).url)
+        state, message = _combine_results({each: outcomes[each] for each in current_requests}, still)
+        state, message = set_commit_status(forge, request.head, STATUS_CONTEXT, state, message, min(still).url)
         for each, now in current_requests.items():
             if not now.is_locked:
                 upsert_comment(forge, each, MARKER, outcomes[each][2])
-        return ReviewResult(state, words)
+        return ReviewResult(state, message)
 
     def announce_pending(self, alike: Collection[PullRequest]) -> None:
         """Set the status of a commit to pending, unless the status already covers all open pull requests (`alike`).
@@ -217,8 +217,8 @@ class PlanCommenter:
         one plan is too large, all remaining pull requests get the result of this plan.
         """
         if len(alike) > MAX_SAME_HEAD:
-            words = f"more than {MAX_SAME_HEAD} pull requests have this commit: close some"
-            return {min(alike).number: ("failure", words, _format_failure("This can't be merged", words))}
+            message = f"more than {MAX_SAME_HEAD} pull requests have this commit: close some"
+            return {min(alike).number: ("failure", message, _format_failure("This can't be merged", message))}
         outcomes: dict[int, _PlanResult] = {}
         for pull_request in alike:
             spent = next((each for each in outcomes.values() if each[1] == TOO_LARGE), None)
@@ -327,11 +327,11 @@ def _build_budget_result(error: AllotmentError) -> _PlanResult:
 
 def _build_refused_result(error: AllotmentError) -> tuple[StatusState, str, str]:
     """Return state, summary and comment of a change that can't be planned."""
-    words = str(error)
+    message = str(error)
     return (
         "failure",
-        f"no plan: {words}",
-        _format_failure("The plan of this change failed, so it can't be merged", words),
+        f"no plan: {message}",
+        _format_failure("The plan of this change failed, so it can't be merged", message),
     )
 
 
@@ -366,12 +366,12 @@ def run_plan(
     return plan_sandbox.plan_in_sandbox(plan_request, budget, cache)
 
 
-def _format_failure(title: str, words: str) -> str:
-    return f"{MARKER}\n\n### ❌ {title}\n\n{code_span(words, 1000)}\n"
+def _format_failure(title: str, message: str) -> str:
+    return f"{MARKER}\n\n### ❌ {title}\n\n{code_span(message, 1000)}\n"
 
 
 def set_commit_status(
-    forge: Forge, commit: str, context: str, state: StatusState, words: str, url: str
+    forge: Forge, commit: str, context: str, state: StatusState, message: str, url: str
 ) -> tuple[StatusState, str]:
     """Set a commit's status, unless the newest status of `context` is the same. Return the state and the message.
 
@@ -382,11 +382,11 @@ def set_commit_status(
         islice((status for status in forge.list_statuses(commit) if status.context == context), MAX_STATUSES)
     )
     if context == STATUS_CONTEXT and len(statuses) >= MAX_STATUSES:
-        state, words, url = "failure", STATUS_LIMIT_REACHED, statuses[0].url
-    new_status = CommitStatus(context, state, words[:MAX_STATUS_LENGTH], forge.identity(), url)
+        state, message, url = "failure", STATUS_LIMIT_REACHED, statuses[0].url
+    new_status = CommitStatus(context, state, message[:MAX_STATUS_LENGTH], forge.identity(), url)
     if not statuses or statuses[0] != new_status:
         forge.set_status(commit, new_status)
-    return state, words
+    return state, message
 
 
 def find_own_comments(forge: Forge, number: int, marker: str) -> list[Comment]:

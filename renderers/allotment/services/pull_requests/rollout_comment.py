@@ -272,12 +272,12 @@ def _list_resources(path: str, before: CommitSource, after: CommitSource) -> Ite
 
     In the old cluster, the resource has no version, because it is removed from this cluster.
     """
-    spot = parse_resource_path(path)
-    if spot is None:
+    resource = parse_resource_path(path)
+    if resource is None:
         return
-    was, is_now = (read_declaration_at(source, path) for source in (before, after))
-    old, new = find_cluster(before, was), find_cluster(after, is_now)
-    if old and old != new and (is_now is not None or after.blob(path) is None):
-        yield ResourceRef(spot.kind, spot.tenant, spot.name, old, "")
-    if is_now is not None:
-        yield ResourceRef(spot.kind, spot.tenant, spot.name, new, is_now.blob)
+    old_value, new_value = (read_declaration_at(source, path) for source in (before, after))
+    old, new = find_cluster(before, old_value), find_cluster(after, new_value)
+    if old and old != new and (new_value is not None or after.blob(path) is None):
+        yield ResourceRef(resource.kind, resource.tenant, resource.name, old, "")
+    if new_value is not None:
+        yield ResourceRef(resource.kind, resource.tenant, resource.name, new, new_value.blob)

@@ -75,10 +75,10 @@ class CompareTask(NamedTuple):
 
     def run_batch(self, names: list[str]) -> list[TenantComparison]:
         """Return the comparisons of some tenants."""
-        gate, noted = build_gate(self.catalogs[1]), DiffCache()
-        return [self._compare_tenant(name, gate, noted) for name in names]
+        gate, cache = build_gate(self.catalogs[1]), DiffCache()
+        return [self._compare_tenant(name, gate, cache) for name in names]
 
-    def _compare_tenant(self, name: str, gate: Any, noted: DiffCache) -> TenantComparison:
+    def _compare_tenant(self, name: str, gate: Any, cache: DiffCache) -> TenantComparison:
         from allotment.declared.kinds.gpu_storage import GPUStorage
         from allotment.manifests.layout import render_tenant
         from allotment.preparation.job_names import job_name
@@ -91,11 +91,11 @@ class CompareTask(NamedTuple):
         ]
         before, after = folders
         ends = [TenantSide(*fields) for fields in zip(self.catalogs, folders, strict=True)]
-        declared, files = declared_changes(before, after, self.currency, noted), RenderedFileDiff(MAX_TEXTS)
+        declared, files = declared_changes(before, after, self.currency, cache), RenderedFileDiff(MAX_TEXTS)
         declared = [*with_plan_permissions(declared, *ends), *files_without_tenant_approver(*ends)]
         reached = compare_exposure(*ends)
         if name in self.invalid_tenants:
-            declared += unrendered_changes(before, after, (), noted)
+            declared += unrendered_changes(before, after, (), cache)
             cost = compare_cost(*ends) if all(has_known_cost(end.catalog, end.folder) for end in ends) else None
             cost = replace(cost, is_valid=False) if cost is not None else None
             return TenantComparison(
@@ -119,12 +119,12 @@ class CompareTask(NamedTuple):
         new = [(path, data) for path, data in rendered[1].items() if rendered[0].get(path) != data]
         check_tenant_files(gate, ends[1].catalog, after, new)
         sides = [end._replace(files=tenant_files) for end, tenant_files in zip(ends, rendered, strict=True)]
-        compared = compare_tenant(sides[0], sides[1], noted)
+        compared = compare_tenant(sides[0], sides[1], cache)
         reported_paths = {
             RESOURCE_KINDS[resource_change.kind].kind.path.format(tenant=name, name=resource_change.name)
             for resource_change in compared.resource_changes
         }
-        declared += unrendered_changes(before, after, reported_paths, noted)
+        declared += unrendered_changes(before, after, reported_paths, cache)
         brake_items = self._list_brake_items(rendered[0]), self._list_brake_items(rendered[1])
         return TenantComparison(
             name=name,

@@ -58,8 +58,8 @@ def fetch_published_commit(root: Path, cluster: str) -> PublishedCommit:
             skip_reason="this folder is not in a Git repository, so the published manifests are not available"
         )
     if not has_origin:
-        words = f"this repository has no remote named {ORIGIN} for the rendered branches"
-        return PublishedCommit(skip_reason=words)
+        message = f"this repository has no remote named {ORIGIN} for the rendered branches"
+        return PublishedCommit(skip_reason=message)
     try:
         declared = clone.fetch_declared_commit()
         if declared.missing_branch:
@@ -77,7 +77,7 @@ def fetch_published_commit(root: Path, cluster: str) -> PublishedCommit:
 
 
 def compare_live_objects(
-    published: PublishedCommit, cluster: str, looked: ClusterSnapshot, begun: datetime.datetime
+    published: PublishedCommit, cluster: str, snapshot: ClusterSnapshot, begun: datetime.datetime
 ) -> EditComparison:
     """Return the differences between the live objects of tenants and of the platform and their published manifests.
 
@@ -89,30 +89,30 @@ def compare_live_objects(
     branch = PublishedBranch(published.repository, published.remote, cluster, lambda: begun.strftime(_TIME_FORMAT))
     try:
         branch.read_commit(published.commit)
-        return _compare_tenants(published, cluster, looked, branch)
+        return _compare_tenants(published, cluster, snapshot, branch)
     except (OperationRefused, Malformed) as error:
         return EditComparison(failed=f"the published manifests can't be read: {error}")
 
 
 def _compare_tenants(
-    published: PublishedCommit, cluster: str, looked: ClusterSnapshot, branch: PublishedBranch
+    published: PublishedCommit, cluster: str, snapshot: ClusterSnapshot, branch: PublishedBranch
 ) -> EditComparison:
     """Return the comparison. Raises OperationRefused or Malformed if a published file can't be read."""
     assert published.repository is not None
     live, unseen = defaultdict[str, list[LiveObject]](list), list[NotReadable]()
     for kind in WHOLE_OBJECT_QUERIES:
         try:
-            for live_object in looked.list_objects(kind):
+            for live_object in snapshot.list_objects(kind):
                 live[live_object.tenant].append(live_object)
         except NotReadable as error:
             if (
                 error.missing_permission or error.failed
             ):  # an API that isn't served has no objects; the topic `apis` reports each needed API that isn't served
                 unseen.append(error)
-    statuses = {status.tenant: status for status in _read_synced_statuses(published.repository, cluster, looked)}
+    statuses = {status.tenant: status for status in _read_synced_statuses(published.repository, cluster, snapshot)}
     comparison = edit_detection.EditDetector(branch)
-    comparison.platform_revisions = _read_platform_revisions(cluster, looked)
-    age = looked.now.timestamp() - published.repository.committed_at(published.commit)
+    comparison.platform_revisions = _read_platform_revisions(cluster, snapshot)
+    age = snapshot.now.timestamp() - published.repository.committed_at(published.commit)
     edits, unsynced, count = list[ManualEdit](), list[str](), 0
     tenants = sorted({*branch.tenants, PLATFORM_OWNER})
     for number, tenant in enumerate(tenants):
@@ -131,33 +131,33 @@ def _compare_tenants(
     return EditComparison(edits, count, unseen, unsynced)
 
 
-def _list_applications(cluster: str, looked: ClusterSnapshot) -> list[Object]:
+def _list_applications(cluster: str, snapshot: ClusterSnapshot) -> list[Object]:
     """Return the Applications of a cluster; empty if they can't be read, which the topic `argocd` reports."""
     try:
-        applications = looked.list_objects(APPLICATIONS)
+        applications = snapshot.list_objects(APPLICATIONS)
     except NotReadable:
         return []
     return [each for each in applications if each["metadata"].get("labels", {}).get(names.CLUSTER) == cluster]
 
 
-def _read_platform_revisions(cluster: str, looked: ClusterSnapshot) -> frozenset[str]:
+def _read_platform_revisions(cluster: str, snapshot: ClusterSnapshot) -> frozenset[str]:
     """Return the commits that the Applications of the platform have applied; empty if one of them is not synced."""
     states = [
         application.get("status", {}).get("sync", {})
-        for application in _list_applications(cluster, looked)
+        for application in _list_applications(cluster, snapshot)
         if names.TENANT not in application["metadata"]["labels"]
     ]
     is_synced = all(state.get("status") == "Synced" for state in states)
     return frozenset(state.get("revision", "") for state in states) if is_synced else frozenset()
 
 
-def _read_synced_statuses(repository: Repository, cluster: str, looked: ClusterSnapshot) -> Iterable[TenantStatus]:
+def _read_synced_statuses(repository: Repository, cluster: str, snapshot: ClusterSnapshot) -> Iterable[TenantStatus]:
     """Return a status for each tenant with synced Applications.
 
     The status has the Git tree that each synced Application has applied.
     """
     parts_by_tenant = defaultdict[str, list[ApplicationStatus]](list)
-    for application in _list_applications(cluster, looked):
+    for application in _list_applications(cluster, snapshot):
         labels, sync = application["metadata"]["labels"], application.get("status", {}).get("sync", {})
         tenant, revision = labels.get(names.TENANT, ""), sync.get("revision", "")
         part = application["metadata"]["name"].rpartition("--")[2]

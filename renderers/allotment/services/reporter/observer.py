@@ -113,8 +113,8 @@ class Observer:
     - `recent_cold_starts` are the last cold starts of each GPUSpec.
     """
 
-    def __init__(self, seeing: ClusterSession, sources: LiveSourceFinder, branch: PublishedBranch) -> None:
-        self._session = seeing
+    def __init__(self, session: ClusterSession, sources: LiveSourceFinder, branch: PublishedBranch) -> None:
+        self._session = session
         self._sources = sources
         self._branch = branch
         self._published_objects: dict[
@@ -126,7 +126,7 @@ class Observer:
         self._edit_detector = EditDetector(branch)
         self._deletion_marks: dict[str, str] = {}  # by tenant: the time of the newest mark
         self.statuses: dict[str, TenantStatus] = {}
-        self.usage = UsageRecorder(seeing.cluster, seeing.watches)
+        self.usage = UsageRecorder(session.cluster, session.watches)
         self.pending_transitions: dict[str, list[Transition]] = defaultdict(list)
         self.orphans: dict[str, list[orphans.Orphan]] = {}
         self.recent_cold_starts: tuple[ColdStart, ...] = ()
@@ -241,13 +241,13 @@ class Observer:
                 conditions=self._platform_conditions,
             )
         since = previous.silent_since or subtract_seconds(now, silence)
-        words = f"{name} has not answered since {since}: this status may be outdated"
+        message = f"{name} has not answered since {since}: this status may be outdated"
         return ClusterStatus(
             name,
             min(since, now),
             reported_stocks,
             since,
-            words,
+            message,
             cold_starts=self.recent_cold_starts,
             conditions=self._platform_conditions,
         )

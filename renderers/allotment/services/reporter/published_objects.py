@@ -109,8 +109,8 @@ class PublishedBranch:
     def list_files(self, tenant: str) -> dict[tuple[str, str], PublishedFile]:
         """Return the file of each published object of a tenant, by the object's kind and name."""
         return {
-            identity: PublishedFile(spot, blob)
-            for spot, blob in self._tenant_paths.get(tenant, {}).items()
+            identity: PublishedFile(tree_path, blob)
+            for tree_path, blob in self._tenant_paths.get(tenant, {}).items()
             for identity in self._identities_by_blob[blob]
         }
 
@@ -167,31 +167,31 @@ class PublishedBranch:
         """Read the files of tenants in a commit. Files that were read before aren't read again."""
         if commit == self._indexed_commit:
             return
-        spots = self._list_tenant_paths(commit)
+        tree_paths = self._list_tenant_paths(commit)
         self._identities_by_blob = self._read_identities(
-            {blob for tenant_spots in spots.values() for blob in tenant_spots.values()}
+            {blob for tenant_spots in tree_paths.values() for blob in tenant_spots.values()}
         )
-        self._tenant_objects = self._join_identities(spots)
-        self._tenant_paths = spots
+        self._tenant_objects = self._join_identities(tree_paths)
+        self._tenant_paths = tree_paths
         self._indexed_commit = commit
 
     def _list_tenant_paths(self, commit: str) -> dict[str, dict[paths.TreePath, str]]:
         """Return, by tenant, the blob of each file of the tenant in a commit. The platform's files have PLATFORM_OWNER."""
-        spots = defaultdict[str, dict[paths.TreePath, str]](dict)
+        tree_paths = defaultdict[str, dict[paths.TreePath, str]](dict)
         for path, blob in self._repository.listing(commit).items():
-            spot = paths.parse_tree_path(paths.current_path(path))
-            if spot is None and path.startswith(_PLATFORM_FOLDERS):
-                spot = paths.TreePath(PLATFORM_OWNER, "", path)
-            if spot is not None:
-                spots[spot.tenant][spot] = blob
-        return dict(spots)
+            tree_path = paths.parse_tree_path(paths.current_path(path))
+            if tree_path is None and path.startswith(_PLATFORM_FOLDERS):
+                tree_path = paths.TreePath(PLATFORM_OWNER, "", path)
+            if tree_path is not None:
+                tree_paths[tree_path.tenant][tree_path] = blob
+        return dict(tree_paths)
 
-    def _join_identities(self, spots: Mapping[str, Mapping[paths.TreePath, str]]) -> dict[str, ObjectIdentities]:
+    def _join_identities(self, tree_paths: Mapping[str, Mapping[paths.TreePath, str]]) -> dict[str, ObjectIdentities]:
         """Return, by tenant, the kind and name of each object in the files of the tenant."""
         nothing: ObjectIdentities = frozenset()
         return {
             tenant: nothing.union(*(self._identities_by_blob[blob] for blob in tenant_spots.values()))
-            for tenant, tenant_spots in spots.items()
+            for tenant, tenant_spots in tree_paths.items()
         }
 
     def _read_identities(self, blobs: set[str]) -> dict[str, ObjectIdentities]:
@@ -199,8 +199,8 @@ class PublishedBranch:
         contents = {blob: self._identities_by_blob[blob] for blob in blobs & self._identities_by_blob.keys()}
         new = sorted(blobs - contents.keys())
         for at in range(0, len(new), READ_BATCH_SIZE):
-            some = new[at : at + READ_BATCH_SIZE]
-            for blob, data in zip(some, self._repository.read_all(some), strict=True):
+            batch = new[at : at + READ_BATCH_SIZE]
+            for blob, data in zip(batch, self._repository.read_all(batch), strict=True):
                 contents[blob] = _parse_identities(data)
         return contents
 

@@ -203,9 +203,9 @@ class Reporter(Loop):
         """Observe the cluster, and commit if a commit is due."""
         self._observe_and_commit()
 
-    def log_once(self, words: str, **about: str) -> None:
+    def log_once(self, message: str, **about: str) -> None:
         """Log the reason why this cluster is not reported."""
-        super().log_once(words, cluster=self._session.cluster, **about)
+        super().log_once(message, cluster=self._session.cluster, **about)
 
     def _describe_unsynced_watches(self) -> str:
         """Return the kinds that haven't been listed yet, with the reasons."""
@@ -246,9 +246,9 @@ class Reporter(Loop):
         for leftover in leftovers:
             if leftover.key not in self._logged_orphans:
                 subject = f"{leftover.kind} {leftover.tenant}/{leftover.name}"
-                words = f"{leftover.condition.message}; {leftover.remedy}"
+                message = f"{leftover.condition.message}; {leftover.remedy}"
                 event = "stopped, still running" if leftover.is_stopped else "removed, not gone"
-                self.log.warning(event, cluster=cluster, subject=subject, message=words)
+                self.log.warning(event, cluster=cluster, subject=subject, message=message)
         self._logged_orphans = {leftover.key for leftover in leftovers}
         self._log_edits()
         if self._published_branch.trouble and self._published_branch.trouble != self._logged_trouble:
@@ -264,11 +264,11 @@ class Reporter(Loop):
             if edit.key in self._logged_edits:
                 continue
             about = {"cluster": self._session.cluster, "what": edit.qualified_label}
-            words = f"{edit.message}; undo: {edit.remedy}"
+            message = f"{edit.message}; undo: {edit.remedy}"
             if edit.is_foreign:
-                self.log.warning("foreign object", **about, message=words)
+                self.log.warning("foreign object", **about, message=message)
             else:
-                self.log.warning("edited by hand", **about, message=words)
+                self.log.warning("edited by hand", **about, message=message)
         self._logged_edits = {edit.key for edit in edits}
 
     def _poll_branch(self) -> None:

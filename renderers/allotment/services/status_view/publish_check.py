@@ -81,9 +81,9 @@ class PublishCheck:
             return state._replace(reason="rewound", summary="the source was rewound", message=str(error))
         except PlatformInvalid as error:
             problems = f"{error.problems[0]}" + (f" (and {len(error.problems) - 1} more)" if error.problems[1:] else "")
-            words = f"nothing can be published: the declarations of the platform are invalid: {problems}"
+            message = f"nothing can be published: the declarations of the platform are invalid: {problems}"
             return state._replace(
-                reason="platform-invalid", summary="the declarations of the platform are invalid", message=words
+                reason="platform-invalid", summary="the declarations of the platform are invalid", message=message
             )
         except PublicationUnproven as error:
             return state._replace(reason="unproven", summary=str(error), message=str(error))
@@ -116,10 +116,10 @@ def explain_unpublished(
     for row in rows:
         if row.stage.state in ("merged", "kept"):
             state = check.find_state(view)
-            words = f"{row.stage.message}: {_explain_row(view, row, state)}"
+            message = f"{row.stage.message}: {_explain_row(view, row, state)}"
             tenant = None if state.stopped else state.retained_tenants.get(row.resource.tenant)
             way_out = WAYS_OUT[tenant.reason] if tenant else row.stage.remedy
-            yield row._replace(stage=row.stage._replace(message=words, remedy=way_out))
+            yield row._replace(stage=row.stage._replace(message=message, remedy=way_out))
         else:
             yield row
 

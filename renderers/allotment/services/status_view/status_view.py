@@ -106,8 +106,8 @@ class StatusView(CloneRefs):
             return read_reported_status(
                 self.clone.repository, self.clone.remote(self.branch_urls.status), keys, self._selection
             )
-        words = f"this repository has no remote named {ORIGIN} for the status branches"
-        return ReportedStatus([], [], dict.fromkeys(self.reporter_keys, words), {})
+        message = f"this repository has no remote named {ORIGIN} for the status branches"
+        return ReportedStatus([], [], dict.fromkeys(self.reporter_keys, message), {})
 
     def read_transitions(self, tenant: str, name: str, cluster: str | None, most: int) -> list[tuple[str, Transition]]:
         """Return the newest transitions of a tenant or of one of its resources, with their clusters, by time."""
@@ -137,8 +137,12 @@ class StatusView(CloneRefs):
     def rows(self) -> list[ResourceStatus]:
         """All declared, observed or published resources, sorted by tenant, name and cluster."""
         names = list(filter(self._is_selected, self.tenants))
-        spots = [spot for name in names for spot in list_resources(self.declared_commit.source, name)]
-        rows = [row for chunk in _split(spots) for row in self._build_declared_rows(chunk)]
+        declared_resources = [
+            declared_resource
+            for name in names
+            for declared_resource in list_resources(self.declared_commit.source, name)
+        ]
+        rows = [row for chunk in _split(declared_resources) for row in self._build_declared_rows(chunk)]
         row_keys = {row.resource[:4] for row in rows}
         orphans = list[tuple[ResourceRef, ReportedResource]]()
         for (kind, tenant, name), observations in self._reported_resources.items():
@@ -162,42 +166,51 @@ class StatusView(CloneRefs):
         if self.published_release.source is not None:
             prefetch_published(resources, self.published_release.source, self.published_release.branches)
 
-    def _build_declared_rows(self, spots: Sequence[DeclaredResource]) -> Iterator[ResourceStatus]:
-        self.declared_commit.source.prefetch([spot.path for spot in spots])
-        rows = [self._build_current_row(spot) or self._identify_outdated(spot) for spot in spots]
+    def _build_declared_rows(self, resources: Sequence[DeclaredResource]) -> Iterator[ResourceStatus]:
+        self.declared_commit.source.prefetch([resource.path for resource in resources])
+        rows = [self._build_current_row(resource) or self._identify_outdated(resource) for resource in resources]
         self._prefetch_published([row.resource for row in rows if isinstance(row, _OutdatedResource)])
         return (self._build_outdated_row(row) if isinstance(row, _OutdatedResource) else row for row in rows)
 
-    def _build_current_row(self, spot: DeclaredResource) -> ResourceStatus | None:
+    def _build_current_row(self, declared_resource: DeclaredResource) -> ResourceStatus | None:
         """Return the row of a resource if its cluster reports its declared version, else None."""
-        blob = self.declared_commit.source.blob(spot.path) or ""
-        observations = self._reported_resources.get((spot.kind, spot.tenant, spot.name), [])
+        blob = self.declared_commit.source.blob(declared_resource.path) or ""
+        observations = self._reported_resources.get(
+            (declared_resource.kind, declared_resource.tenant, declared_resource.name), []
+        )
         current = next((observation for observation in observations if observation[1].observed_blob == blob), None)
-        if current is None or not is_declared_in(self.declared_commit.source, spot, current[0].cluster):
+        if current is None or not is_declared_in(self.declared_commit.source, declared_resource, current[0].cluster):
             return None
         status, resource_status = current
-        resource = ResourceRef(spot.kind, spot.tenant, spot.name, status.cluster, blob)
+        resource = ResourceRef(
+            declared_resource.kind, declared_resource.tenant, declared_resource.name, status.cluster, blob
+        )
         rollout_stage = derive_stage(resource, BlobVersions(blob, blob), [status])
         row = ResourceStatus(
-            resource, rollout_stage, resource_status, status, spot.path, getattr(resource_status, "gpu_spec", "")
+            resource,
+            rollout_stage,
+            resource_status,
+            status,
+            declared_resource.path,
+            getattr(resource_status, "gpu_spec", ""),
         )
         if not isinstance(resource_status, Instance) or resource_status.replicas or resource_status.state == STOPPED:
             return row
         return row._replace(
-            replicas=_count_declared_replicas(read_declaration_at(self.declared_commit.source, spot.path))
+            replicas=_count_declared_replicas(read_declaration_at(self.declared_commit.source, declared_resource.path))
         )
 
-    def _identify_outdated(self, spot: DeclaredResource) -> _OutdatedResource:
+    def _identify_outdated(self, resource: DeclaredResource) -> _OutdatedResource:
         """Return a resource without a report of its declared version."""
-        blob = self.declared_commit.source.blob(spot.path) or ""
-        observations = self._reported_resources.get((spot.kind, spot.tenant, spot.name), [])
-        declared = read_declaration_at(self.declared_commit.source, spot.path)
+        blob = self.declared_commit.source.blob(resource.path) or ""
+        observations = self._reported_resources.get((resource.kind, resource.tenant, resource.name), [])
+        declared = read_declaration_at(self.declared_commit.source, resource.path)
         cluster = find_cluster(self.declared_commit.source, declared)
         if not cluster and len(observations) == 1:
             cluster = observations[0][0].cluster  # its declaration can't be read, so assume the reported cluster
         return _OutdatedResource(
-            ResourceRef(spot.kind, spot.tenant, spot.name, cluster, blob),
-            spot.path,
+            ResourceRef(resource.kind, resource.tenant, resource.name, cluster, blob),
+            resource.path,
             declared,
             next((candidate for status, candidate in observations if status.cluster == cluster), None),
         )
@@ -225,18 +238,20 @@ class StatusView(CloneRefs):
         """Yield the published resources, including volumes that are being deleted, each with an empty declared blob."""
         for cluster, branch in self.published_release.branches.items():
             for path in branch.files:
-                spot = paths.parse_tree_path(path)
-                kind_and_name = thing_of(spot.part, spot.name.removesuffix(paths.DELETING_SUFFIX)) if spot else None
+                tree_path = paths.parse_tree_path(path)
+                kind_and_name = (
+                    thing_of(tree_path.part, tree_path.name.removesuffix(paths.DELETING_SUFFIX)) if tree_path else None
+                )
                 if (
-                    spot is None
-                    or not spot.is_resource_file
+                    tree_path is None
+                    or not tree_path.is_resource_file
                     or kind_and_name is None
-                    or not self._is_selected(spot.tenant)
+                    or not self._is_selected(tree_path.tenant)
                 ):
                     continue
                 kind, name = kind_and_name
                 if kind.reported:  # otherwise no status can say that the resource runs or is gone
-                    yield ResourceRef(kind.word, spot.tenant, name, cluster, "")
+                    yield ResourceRef(kind.word, tree_path.tenant, name, cluster, "")
 
     def _is_selected(self, tenant: str) -> bool:
         return self._selection is None or tenant in self._selection
@@ -325,7 +340,7 @@ class StatusView(CloneRefs):
     def published_tenants(self) -> set[str]:
         """The tenants with published files, such as a retained tenant, or a tenant that is leaving the clusters."""
         files = (path for branch in self.published_release.branches.values() for path in branch.files)
-        return {spot.tenant for path in files if (spot := paths.parse_tree_path(path))}
+        return {tree_path.tenant for path in files if (tree_path := paths.parse_tree_path(path))}
 
     def find_publishing_clusters(self, tenant: str, name: str, cluster: str | None) -> list[str]:
         """Return the clusters that a resource is published to, including those where it is being deleted."""
