@@ -2,8 +2,9 @@
 
 A pattern has slots, such as `<tenant>`, for values that depend on the cluster, the owner or the object. The patterns are
 written by hand from the permissions of a tenant, independently of the code that renders. Therefore this check finds
-mistakes in that code. Some objects of the platform, such as node pools and stocks, have no pattern. This check renders
-them again instead. `entitlements` checks the fields that a tenant's declarations determine, such as logins.
+mistakes in that code. The objects of a kind of the platform or of a cluster, such as node pools and stocks, have no
+pattern. This check renders them again instead. `entitlements` checks the fields that a tenant's declarations determine,
+such as logins.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ import yaml
 from allotment.capacity.units import pools_for, stocks_of_spec, unit_of_spec
 from allotment.declared.kinds.add_on import OCI_PREFIX, AddOn
 from allotment.declared.kinds.gpu_spec import GPUSpec
-from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.tenant_resources import RESOURCE_KINDS, TREE_PARTS
 from allotment.declared.values import format_cpu, format_size
 from allotment.isolation.boundary import Boundary
 from allotment.isolation.patterns import AnyOf, PatternReader, compile_pattern, find_differences
 from allotment.manifests import argo_folders, names, paths, pods
-from allotment.manifests.cluster import device_classes, device_plugin, managed_gateway, node_pool, portal, stock
+from allotment.manifests.cluster import device_classes, device_plugin, managed_gateway, portal
+from allotment.manifests.layout import CLUSTER_MANIFESTS, parse_cluster_file
 from allotment.manifests.tenant import programs
 from allotment.manifests.yaml_text import Object
 from allotment.problems import escape_unprintable
@@ -87,7 +88,7 @@ def judge_against_patterns(boundary: Boundary, part: str, tenant: str, inner: st
 
     For an object of the platform, `inner` is the path of its file. For a tenant's resource, it is the stem of the file.
     """
-    if part == "platform" and inner.startswith(_DECLARED_PREFIXES) and not paths.is_marker(inner):
+    if part == "platform" and _is_rendered_again(inner):
         yield from _judge_declared_object(boundary, inner, manifest)
         return
     candidates, values = select_patterns(boundary, part, tenant, inner, manifest)
@@ -108,12 +109,20 @@ def select_patterns(
     return candidates, {**boundary.values, **own}
 
 
+def _is_rendered_again(inner: str) -> bool:
+    """Return whether the objects of a platform file have no pattern, so that this check renders them again."""
+    if paths.is_marker(inner):
+        return False
+    declared_file = parse_cluster_file(inner)
+    return inner.startswith(_DECLARED_PREFIXES) or (declared_file is not None and declared_file[0] is not AddOn)
+
+
 def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> Iterator[str]:
-    """Yield a violation if an object is not among the objects that we render from the cluster's declarations.
+    """Yield a violation if an object is not among the objects that we render from the declarations.
 
     A stock may have any number of placeholders up to its declared count.
     """
-    name, catalog, cluster = paths.file_stem(inner), boundary.catalog, boundary.cluster_declarations
+    catalog, cluster = boundary.catalog, boundary.cluster_declarations
     expected_manifests: list[Any] = []
     if inner == _DEVICE_PLUGIN:
         expected_manifests = device_plugin.render(cluster)
@@ -123,17 +132,21 @@ def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> 
         expected_manifests = managed_gateway.render(catalog, cluster)
     elif inner == _PORTAL:
         expected_manifests = portal.render(catalog, cluster)
-    elif inner.startswith("platform/node-pools/") and name in cluster.of_kind(NodePool):
-        expected_manifests = node_pool.render(catalog, cluster, cluster.of_kind(NodePool)[name], {})
-    elif name in cluster.of_kind(Stock):
-        declared = cluster.of_kind(Stock)[name]
-        replicas = manifest.get("spec", {}).get("replicas")
-        if type(replicas) is not int or not 0 <= replicas <= declared.model.spec.count:
-            yield f"replicas is {escape_unprintable(str(replicas))}, must be a number up to {declared.model.spec.count}"
-            return
-        expected_manifests = stock.render(catalog, cluster, declared, {(cluster.name, name): replicas})
+    elif declared_file := parse_cluster_file(inner):
+        kind, name = declared_file
+        declared = catalog.platform.of_kind(kind).get(name) or cluster.of_kind(kind).get(name)
+        placeholders = {}
+        if declared is not None and isinstance(declared.model, Stock):
+            replicas, most = manifest.get("spec", {}).get("replicas"), declared.model.spec.count
+            if type(replicas) is not int or not 0 <= replicas <= most:
+                yield f"replicas is {escape_unprintable(str(replicas))}, must be a number up to {most}"
+                return
+            placeholders = {(cluster.name, name): replicas}
+        if declared is not None:
+            expected_manifests = CLUSTER_MANIFESTS[kind].render(catalog, cluster, declared, placeholders)
     if manifest not in expected_manifests:
-        yield f"{escape_unprintable(str(manifest.get('kind')))} {name} isn't what the cluster declares"
+        kind_text = escape_unprintable(str(manifest.get("kind")))
+        yield f"{kind_text} {paths.file_stem(inner)} isn't what the cluster declares"
 
 
 def _slot_values(boundary: Boundary, part: str, tenant: str, inner: str, manifest: Object) -> dict[str, Any]:

@@ -14,7 +14,8 @@ Every file name ends in `.rendered.yaml` (`paths`). An Application reads the fil
 subfolders (`argo_folders`). Therefore a folder that an Application reads has no subfolders. The only exception is
 `control/`, which the root Application reads: other Applications read the folders below `control/`.
 
-`TENANT_MANIFESTS` and `CLUSTER_MANIFESTS` map each declared kind to the function that renders it.
+`TENANT_MANIFESTS` and `CLUSTER_MANIFESTS` map each declared kind to the function that renders it. The isolation gate
+also reads `CLUSTER_MANIFESTS`.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class KindRendering(NamedTuple):
 
 # The parameters of `render` are `(catalog, cluster, tenant, runtime_state, declared)` for a tenant's kinds, and
 # `(catalog, cluster, declared, placeholders)` for the kinds of the platform and of clusters. `render` returns an empty
-# list if this cluster needs no object for the declaration.
+# list if this cluster needs no object for the declaration. A kind with its files in `platform/cluster` has a suffix.
 TENANT_MANIFESTS: dict[type[Declaration], KindRendering] = {
     GPUStorage: KindRendering(gpu_storage.render, STORAGE.tree_part),
     GPUStorageSnapshot: KindRendering(gpu_storage_snapshot.render, SNAPSHOT.tree_part, SNAPSHOT.suffix),
@@ -92,6 +93,16 @@ CLUSTER_MANIFESTS: dict[type[Declaration], KindRendering] = {
     NodePool: KindRendering(node_pool.render, "platform/node-pools"),
     Stock: KindRendering(stock.render, "platform/stock"),
 }
+
+
+def parse_cluster_file(path: str) -> tuple[type[Declaration], str] | None:
+    """Return the kind and the declared name of a file of `CLUSTER_MANIFESTS`; None for the path of any other file."""
+    folder, stem = argo_folders.folder_of(path), paths.file_stem(path)
+    for kind, rendered in CLUSTER_MANIFESTS.items():
+        name = stem.removesuffix(rendered.suffix)
+        if rendered.folder == folder and stem.endswith(rendered.suffix) and "--" not in name:
+            return kind, name
+    return None
 
 
 def render_tenant(
@@ -171,4 +182,5 @@ def render_cluster(
     for kind, rendered in CLUSTER_MANIFESTS.items():
         for declared in (*catalog.platform.of_kind(kind).values(), *cluster.of_kind(kind).values()):
             if objects := rendered.render(catalog, cluster, declared, placeholders):
-                yield f"{name}/{rendered.folder}/{declared.model.name}{paths.FILE_SUFFIX}", dump(objects)
+                stem = declared.model.name + rendered.suffix
+                yield f"{name}/{rendered.folder}/{stem}{paths.FILE_SUFFIX}", dump(objects)

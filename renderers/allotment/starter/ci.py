@@ -11,7 +11,6 @@ from allotment.starter.program import FOLDER, PROGRAM_LOCK, REQUIREMENTS_LOCK, P
 CHECKOUT = "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2"
 CACHE = "actions/cache@5a3ec84eff668545956fd18022155c47e93e2684 # v4.2.3"
 PYTHON = "docker.io/library/python:3.13.14@sha256:36f5673ec01bd1001d7cbb8f12215101aa4ee5d70ddbbb72e01b2930d7c12f19"
-_EMAILS = {"GitHub": "allotment@users.noreply.github.com"}
 _TEMP_FOLDER = "/tmp"  # noqa: S108  # this folder is in the container of a GitLab job
 _NO_LINES: list[str] = []
 _PULL_HEAD_REF = "refs/pull/${{ github.event.number }}/head"
@@ -25,16 +24,15 @@ def render_workflow(forge: str, branch: str, program: Program) -> tuple[str, str
     Forgejo, the jobs use no cache, because the runners of these forges may share one cache among all jobs. With a
     shared cache, a job of a pull request could change the cache of a publish job.
     """
-    is_gitlab = forge == "GitLab"
-    blocks = _gitlab_blocks(program) if is_gitlab else _actions_blocks(program, cached=forge == "GitHub")
-    message = {
+    kind = FORGES[forge]
+    is_gitlab = kind.pipeline == "GitLab"
+    blocks = _gitlab_blocks(program) if is_gitlab else _actions_blocks(program, cached=kind.caches_downloads)
+    values = {
         "@BRANCH@": branch,
-        "@EMAIL@": _EMAILS.get(forge, "allotment@localhost"),
+        "@EMAIL@": kind.email,
         "@ALLOT@": "allot" if program.is_image else _program_command(is_gitlab, "allot"),
     }
-    return FORGES[forge].workflow, fill_template(
-        starter_file("gitlab.yaml" if is_gitlab else "actions.yaml"), blocks, message
-    )
+    return kind.workflow, fill_template(starter_file("gitlab.yaml" if is_gitlab else "actions.yaml"), blocks, values)
 
 
 def _program_command(is_gitlab: bool, name: str) -> str:

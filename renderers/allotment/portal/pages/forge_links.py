@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from allotment.declared.forges import FORGES, ForgeKind
 from allotment.manifests.links import percent_encode
 
 MAX_URL = 7_000  # characters; servers refuse longer addresses
@@ -28,41 +29,41 @@ class ForgeLinks(NamedTuple):
 
     def commit(self, commit: str) -> str:
         """Return the address of a commit."""
-        return f"{self.url}/-/commit/{commit}" if self.forge == "GitLab" else f"{self.url}/commit/{commit}"
+        return f"{self.url}/{self._kind.commit}/{commit}"
 
     def file(self, path: str) -> str:
         """Return the address of a file on the branch."""
-        return f"{self._base('blob', 'src/branch')}/{_encode_path(path)}"
+        return f"{self._of_branch(self._kind.file)}/{_encode_path(path)}"
 
     def editor(self, path: str) -> str:
         """Return the address that opens an existing file in the forge's editor."""
-        return f"{self._base('edit', '_edit')}/{_encode_path(path)}"
+        return f"{self._of_branch(self._kind.edit)}/{_encode_path(path)}"
 
     @property
     def new_file(self) -> str:
         """The address that opens a new file in the forge's editor. Its query sets the path and the content."""
-        return self._base("new", "_new")
+        return self._of_branch(self._kind.new)
 
     @property
     def new_file_fields(self) -> tuple[str, str]:
         """The fields of the query of `new_file`: for the path, and for the content; empty if the forge has no such field."""
-        return ("file_name", "") if self.forge == "GitLab" else ("filename", "value")
+        return self._kind.new_file_fields
 
     def pull_request(self, number: int) -> str:
         """Return the address of a pull request."""
-        return f"{self.pull_requests.removesuffix('s') if self.forge == 'GitHub' else self.pull_requests}/{number}"
+        return f"{self.url}/{self._kind.pull_request}/{number}"
 
     @property
     def pull_requests(self) -> str:
         """The address of the list of pull requests."""
-        names = {"GitHub": "pulls", "GitLab": "-/merge_requests"}
-        return f"{self.url}/{names.get(self.forge, 'pulls')}"
+        return f"{self.url}/{self._kind.pull_requests}"
 
-    def _base(self, action: str, gitea_action: str) -> str:
-        branch = _encode_path(self.branch)
-        if self.forge == "GitHub":
-            return f"{self.url}/{action}/{branch}"
-        return f"{self.url}/-/{action}/{branch}" if self.forge == "GitLab" else f"{self.url}/{gitea_action}/{branch}"
+    @property
+    def _kind(self) -> ForgeKind:
+        return FORGES[self.forge]
+
+    def _of_branch(self, segments: str) -> str:
+        return f"{self.url}/{segments}/{_encode_path(self.branch)}"
 
 
 def _encode_path(path: str) -> str:
