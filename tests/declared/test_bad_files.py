@@ -34,7 +34,7 @@ NAMES = {
 def spoken(file: Path) -> str:
     kind = file.stem.split("-")[0] if file.stem.split("-")[0] in KINDS else "GPUInstance"
     scope = Scope(KINDS[kind].scope, {"tenant": "acme", "cluster": "eu-1", "platform": ""}[KINDS[kind].scope])
-    path = path_of(kind, scope, NAMES[kind])
+    path = path_of(kind, scope, NAMES.get(kind, "example"))
     spot = parse_path(path)
     assert isinstance(spot, tuple)
     declared, problems = read_declaration(path, file.read_bytes(), spot)

@@ -17,6 +17,8 @@ from allotment.isolation.entitlements import Entitlements
 from allotment.isolation.gate import NO_ENTITLEMENTS, STAND_IN_TENANT, IsolationGate, parse_owner
 from allotment.isolation.published_policy import judge
 from allotment.manifests import names, pods
+from allotment.manifests.cluster import node_pool
+from allotment.manifests.layout import CLUSTER_MANIFESTS, KindRendering
 from allotment.manifests.tenant import programs
 from allotment.manifests.yaml_text import dump, load
 from allotment.problems import IsolationBroken
@@ -707,3 +709,16 @@ def test_a_job_runs_on_gpu_nodes_only_where_a_pool_declares_storage_pods(
     of(objects, "Job")["spec"]["template"]["spec"].update(more)
     with pytest.raises(IsolationBroken):
         IsolationGate(BOUNDARIES).check(FILLED, dump(objects), entitled(FILLED))
+
+
+def test_the_objects_of_a_kind_in_a_shared_folder_are_rendered_again(
+    sample_tree: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CLUSTER_MANIFESTS, NodePool, KindRendering(node_pool.render, "platform/cluster", "--pool"))
+    gate, data = IsolationGate(BOUNDARIES), sample_tree["us-1/platform/node-pools/h100.rendered.yaml"]
+    gate.check("us-1/platform/cluster/h100--pool.rendered.yaml", data)
+    for stem in ("cluster/other--pool", "cluster/h100", "cluster/h100--other", "node-pools/h100"):
+        with pytest.raises(IsolationBroken):
+            gate.check(f"us-1/platform/{stem}.rendered.yaml", data)
+    with pytest.raises(IsolationBroken, match="isn't what the cluster declares"):
+        gate.check("us-1/platform/cluster/h100--pool.rendered.yaml", data.replace(b"node-pool: h100", b"node-pool: l4"))

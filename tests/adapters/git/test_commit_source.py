@@ -25,6 +25,7 @@ from allotment.adapters.git.object_reader import LimitExceeded, ObjectReader
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.trees import TreeReader, check_limits
 from allotment.declared.inventory import compute_blob_id
+from allotment.declared.kinds import KINDS
 from allotment.declared.layout import Scope
 from allotment.problems import OperationRefused, Problem
 
@@ -198,9 +199,9 @@ def test_strange_entries_are_problems_and_never_read(sample: Path, allot: Allot)
         repo.index.update()
         repo.git.commit("-q", "-m", "strange")
     result = allot("validate", "--repo", sample, "--commit", "HEAD", "--as-of", DAY)
+    paths = [kind.path for kind in KINDS.values() if kind.scope == "tenant"]
     assert [line.split(": ", 1)[1] for line in result.lines if "solo-ada" in line] == [
-        "(file): no declaration belongs here: move the file to one of tenants/{tenant}/tenant.yaml, tenants/{tenant}/members.yaml,"
-        " tenants/{tenant}/storages/{name}.yaml, tenants/{tenant}/snapshots/{name}.yaml, tenants/{tenant}/secrets/{name}.yaml, tenants/{tenant}/instances/{name}.yaml [layout]",
+        f"(file): no declaration belongs here: move the file to one of {', '.join(paths)} [layout]",
         "(file): is a symbolic link: replace it by the file itself [layout]",
         "(file): is a submodule: replace it by the file itself [layout]",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 from tests.conftest import PROJECT, Allot, edit, golden
 from tests.support.published import Place, git
 
+from allotment.declared.tenant_resources import RESOURCE_KINDS
 from allotment.manifests.yaml_text import load
 
 SCHEMAS = PROJECT / "tests/schemas"
@@ -71,14 +73,10 @@ def test_links_lead_to_declarations_on_each_forge(
     application, *_ = yaml.safe_load(data["application.links"])
     resources = [link for link in yaml.safe_load(data["resource.links"]) if link["title"] == "Declaration"]
     assert application["url"].startswith(f"https://github.com/northlight-example/gpus{folder}tenants/")
-    assert [link["url"].split("{{")[0] for link in resources] == [
-        f"https://github.com/northlight-example/gpus{file}tenants/"
-    ] * 4
-    kinds = [
-        next(kind for kind in ("instances", "storages", "snapshots", "secrets") if f"/{kind}/" in link["url"])
-        for link in resources
+    links = [re.fullmatch(r"(.*/tenants/)\{\{.*?\}\}/([a-z-]+)/\{\{.*?\}\}\.yaml", link["url"]) for link in resources]
+    assert [link and link.groups() for link in links] == [
+        (f"https://github.com/northlight-example/gpus{file}tenants/", kind.plural) for kind in RESOURCE_KINDS.values()
     ]
-    assert kinds == ["instances", "storages", "snapshots", "secrets"]
     assert all("allotment.dev/" in link["if"] for link in [application, *resources])
 
 
