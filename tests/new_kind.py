@@ -1,7 +1,7 @@
-"""Writes a declared kind that renders a small ConfigMap: `python -m tests.new_kind NAME [--scope platform|cluster|tenant]`.
+"""Writes a declared kind that becomes a ConfigMap: `python -m tests.new_kind NAME [--scope platform|cluster|tenant]`.
 
-It edits the places that "A new kind" in CONTRIBUTING.md lists, in the current folder: a checkout of Allotment. The new kind has
-the example field `message`, a declaration in the sample, a bad file and a test, so that all checks pass before you replace it.
+It makes the edits of "A new kind" in CONTRIBUTING.md in the current folder, which is a checkout of Allotment. The new kind
+has the example field `message`, a declaration in the sample, a bad file and a test.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A new kind, field and forge take the edits that CONTRIBUTING.md lists, and no other: the tests make them in a checkout."""
+"""A new kind, field and forge take the edits that CONTRIBUTING.md lists: the tests make them in a copy of this checkout."""
 
 from __future__ import annotations
 

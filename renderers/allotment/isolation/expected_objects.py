@@ -122,7 +122,7 @@ def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> 
 
     A stock may have any number of placeholders up to its declared count.
     """
-    catalog, cluster = boundary.catalog, boundary.cluster_declarations
+    name, catalog, cluster = paths.file_stem(inner), boundary.catalog, boundary.cluster_declarations
     expected_manifests: list[Any] = []
     if inner == _DEVICE_PLUGIN:
         expected_manifests = device_plugin.render(cluster)
@@ -133,20 +133,19 @@ def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> 
     elif inner == _PORTAL:
         expected_manifests = portal.render(catalog, cluster)
     elif declared_file := parse_cluster_file(inner):
-        kind, name = declared_file
-        declared = catalog.platform.of_kind(kind).get(name) or cluster.of_kind(kind).get(name)
+        kind, declared_name = declared_file
+        declared = catalog.platform.of_kind(kind).get(declared_name) or cluster.of_kind(kind).get(declared_name)
         placeholders = {}
         if declared is not None and isinstance(declared.model, Stock):
             replicas, most = manifest.get("spec", {}).get("replicas"), declared.model.spec.count
             if type(replicas) is not int or not 0 <= replicas <= most:
                 yield f"replicas is {escape_unprintable(str(replicas))}, must be a number up to {most}"
                 return
-            placeholders = {(cluster.name, name): replicas}
+            placeholders = {(cluster.name, declared_name): replicas}
         if declared is not None:
             expected_manifests = CLUSTER_MANIFESTS[kind].render(catalog, cluster, declared, placeholders)
     if manifest not in expected_manifests:
-        kind_text = escape_unprintable(str(manifest.get("kind")))
-        yield f"{kind_text} {paths.file_stem(inner)} isn't what the cluster declares"
+        yield f"{escape_unprintable(str(manifest.get('kind')))} {name} isn't what the cluster declares"
 
 
 def _slot_values(boundary: Boundary, part: str, tenant: str, inner: str, manifest: Object) -> dict[str, Any]:
