@@ -41,15 +41,15 @@ def _program_command(is_gitlab: bool, name: str) -> str:
 
 
 def starter_file(name: str) -> str:
-    """Return the text of a template for new repositories. `fill_template` fills in its blocks and words."""
+    """Return the text of a template for new repositories. `fill_template` fills in its blocks and values."""
     return files("allotment.starter").joinpath("files", name).read_text(encoding="utf-8")
 
 
-def fill_template(text: str, blocks: Mapping[str, Sequence[str]], message: Mapping[str, str]) -> str:
-    """Return a template with its blocks and words filled in.
+def fill_template(text: str, blocks: Mapping[str, Sequence[str]], values: Mapping[str, str]) -> str:
+    """Return a template with its blocks and values filled in.
 
     The lines of a block replace the line that has only the name of the block, at the same indentation. Each key of
-    `message` is replaced by its value.
+    `values` is replaced by its value.
     """
     lines: list[str] = []
     for line in text.splitlines():
@@ -59,7 +59,7 @@ def fill_template(text: str, blocks: Mapping[str, Sequence[str]], message: Mappi
             [indent + block_line if block_line else "" for block_line in blocks[name]] if name in blocks else [line]
         )
     content = "\n".join([*lines, ""])
-    for word, value in message.items():
+    for word, value in values.items():
         content = content.replace(word, value)
     return content
 

@@ -28,17 +28,17 @@ def support_files(
     the `blanks`, and links to the documentation if `docs_url` is not empty.
     """
     path, workflow = ci.render_workflow(forge, branch, program)
-    message = {"@VERSION@": VERSION, "@BRANCH@": branch, "@ALLOT@": "allot", "@LANGUAGE@": "system"}
+    values = {"@VERSION@": VERSION, "@BRANCH@": branch, "@ALLOT@": "allot", "@LANGUAGE@": "system"}
     if program.is_image:
-        message |= {"@ALLOT@": program.address, "@LANGUAGE@": "docker_image"}
+        values |= {"@ALLOT@": program.address, "@LANGUAGE@": "docker_image"}
     blocks = {"@INSTALL@": _install_notes(program), "@PINNED@": _pin_notes(program), "@BLANKS@": _blank_notes(blanks)}
     blocks["@DOCS@"] = [f"The documentation of Allotment: <{docs_url}>.", ""] if docs_url else []
     texts = {
         path: workflow,
-        ".pre-commit-config.yaml": ci.fill_template(ci.starter_file("pre-commit.yaml"), {}, message),
+        ".pre-commit-config.yaml": ci.fill_template(ci.starter_file("pre-commit.yaml"), {}, values),
         ".gitignore": _GITIGNORE,
         ".vscode/settings.json": _editor_settings(),
-        "README.md": ci.fill_template(ci.starter_file("README.md"), blocks, message),
+        "README.md": ci.fill_template(ci.starter_file("README.md"), blocks, values),
         **lock_files(program, runs, builds),
     }
     return {path: text.encode() for path, text in texts.items()}
