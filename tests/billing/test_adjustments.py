@@ -37,7 +37,7 @@ def add_up(months: Iterable[ClosedMonth]) -> dict[tuple[str, str, str], Decimal]
         for tenant, invoice in month.invoices.items():
             for line in invoice.lines:
                 if (line.adjusts or month.closing.month) == "2026-10":
-                    key = tenant, line.key.name, line.key.spec
+                    key = tenant, line.key.name, line.key.offer
                     sums[key] = sums.get(key, Decimal(0)) + line.amount
     return {key: amount for key, amount in sums.items() if amount}
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.monthly_bills import bill
@@ -52,7 +53,9 @@ def test_unknown_time_costs_only_if_it_is_billed() -> None:
 def test_an_adjustment_belongs_to_no_day_and_to_no_gpu_hours() -> None:
     use = used("2026-10-05T06:00", "2026-10-05T16:00")
     (line,) = bill(use).invoices[0].lines
-    adjusted = bill(use, adjustments=[line._replace(parts=(), adjusts="2026-09", amount=Decimal("-9.00"))])
+    adjusted = bill(
+        use, adjustments=[msgspec.structs.replace(line, parts=(), adjusts="2026-09", amount=Decimal("-9.00"))]
+    )
     assert days(adjusted) == days(bill(use))
     assert sum_gpu_hours(adjusted, adjusted.invoices) == [("l4-quarter", Fraction(10, 4))]
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -208,5 +209,5 @@ def test_the_order_of_uses_changes_nothing() -> None:
         for day in range(1, 9)
         for name in "ab"
     ]
-    ends = [[line._replace(parts=()) for line in invoice(*order).lines] for order in (uses, uses[::-1])]
+    ends = [[msgspec.structs.replace(line, parts=()) for line in invoice(*order).lines] for order in (uses, uses[::-1])]
     assert ends[0] == ends[1]

@@ -165,10 +165,19 @@ def test_markdown_and_html_have_each_line_and_the_evidence(end_of_month: Bed, ru
 
 def test_text_of_a_tenant_is_inert_in_a_page() -> None:
     hostile = "<script>alert(1)</script>"
-    key = LineKey("GPUInstance", hostile, hostile, "[x](javascript:alert(1))", (("film", hostile),), Decimal(1))
+    key = LineKey("GPUInstance", hostile, "[x](javascript:alert(1))", hostile, {"film": hostile}, Decimal(1))
     use = unit(0, HOUR, offer=hostile, name=hostile)
     share = Share(use, use.start, use.end, use.end)
-    line = InvoiceLine(1, key._replace(offer=hostile), HOUR, 0, Decimal("1.00"), Decimal("0.00"), (share,))
+    line = InvoiceLine(
+        number=1,
+        adjusts="",
+        key=key,
+        weighted_seconds=HOUR,
+        unknown_weighted_seconds=0,
+        amount=Decimal("1.00"),
+        unknown_amount=Decimal("0.00"),
+        parts=(share,),
+    )
     bill = MonthlyBill(
         month="2026-11",
         provider="Northlight",

@@ -12,7 +12,7 @@ from tests.conftest import copy, edit
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.declared.layout import Scope
-from allotment.diff.cost_diff import CostChange, CostDay, OverBudget, compare_cost, total_costs
+from allotment.diff.cost_diff import CostChange, CostDay, OverBudgetOutput, compare_cost, total_costs
 from allotment.diff.tenant_side import TenantSide
 from allotment.services.check.check_options import CheckOptions
 from allotment.services.check.repository_check import check_repository
@@ -50,7 +50,7 @@ def day(date: datetime.date, before: str, after: str) -> CostDay:
 def test_a_future_price_changes_what_is_paid_from_its_day_on(sample: Path) -> None:
     cost = costs(sample, price("2026-12-01", "0.60"))
     assert cost.days == (day(TODAY, "160.30", "160.30"), day(DECEMBER, "160.30", "445.00"))
-    assert cost.over_budget == OverBudget("solo-ada", DECEMBER, Decimal("145.00"), is_denied=False, is_now=False)
+    assert cost.over_budget == OverBudgetOutput(DECEMBER, Decimal("145.00"), is_denied=False)
     assert cost.has_effect
 
 
@@ -59,7 +59,7 @@ def test_a_price_that_was_announced_before_counts_for_what_is_added(sample: Path
     path = "tenants/solo-ada/instances"
     cost = costs(sample, lambda root: copy(root, f"{path}/webui.yaml", f"{path}/other.yaml"))
     assert cost.days == (day(TODAY, "160.30", "313.60"), day(DECEMBER, "313.60", "620.20"))
-    assert cost.over_budget == OverBudget("solo-ada", TODAY, Decimal("13.60"), is_denied=False, is_now=True)
+    assert cost.over_budget == OverBudgetOutput(TODAY, Decimal("13.60"), is_denied=False)
 
 
 def test_nothing_is_said_of_a_day_on_which_nothing_changes(sample: Path) -> None:
@@ -71,12 +71,12 @@ def test_nothing_is_said_of_a_day_on_which_nothing_changes(sample: Path) -> None
 @pytest.mark.parametrize(
     ("budget", "excess"),
     [
-        ("100", OverBudget("solo-ada", TODAY, Decimal("60.30"), is_denied=False, is_now=True)),
+        ("100", OverBudgetOutput(TODAY, Decimal("60.30"), is_denied=False)),
         ("3000", None),
         ("160.30", None),
     ],
 )
-def test_another_budget_is_exceeded_or_not(sample: Path, budget: str, excess: OverBudget | None) -> None:
+def test_another_budget_is_exceeded_or_not(sample: Path, budget: str, excess: OverBudgetOutput | None) -> None:
     cost = costs(sample, lambda root: edit(root, STARTER, '"300"', f'"{budget}"'))
     assert (cost.budget_before, cost.budget, cost.over_budget) == (Decimal(300), Decimal(budget), excess)
     assert cost.has_effect
@@ -89,7 +89,7 @@ def test_compare_cost_reports_an_exceeded_budget_only_where_the_cost_rises(sampl
     )
     assert less.over_budget is None
     more = costs(sample, lambda root: edit(root, "tenants/solo-ada/instances/webui.yaml", "Stopped", "Running"))
-    assert more.over_budget == OverBudget("solo-ada", TODAY, Decimal("60.30"), is_denied=False, is_now=True)
+    assert more.over_budget == OverBudgetOutput(TODAY, Decimal("60.30"), is_denied=False)
 
 
 def test_a_total_is_what_all_pay_on_each_day() -> None:

@@ -6,13 +6,13 @@ import pytest
 from tests.diagnosis.healthy import offers_of
 
 from allotment.capacity.units import UnitClaim
-from allotment.diff.change_plan import Destruction, Effect, ResourceChange
+from allotment.diff.change_plan import Effect, LossOutput, ResourceChange
 from allotment.diff.pod_effects import RESTART_PREFIX, PodSet, predict_effect, with_allocation
 
 QUARTER = UnitClaim("eu-1", "l4-quarter", "acme", "web", 1, 1)
 WHOLE = QUARTER._replace(gpu_spec="l4-whole")
 OTHERS = UnitClaim("eu-1", "l4-whole", "bold", "train", 5, 5)  # all of the shared stock
-STOPS = Destruction("instance acme/web in eu-1", f"{RESTART_PREFIX} everything on its own disk is lost")
+STOPS = LossOutput("instance acme/web in eu-1", f"{RESTART_PREFIX} everything on its own disk is lost")
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_each_change_of_pods_has_its_effect(before: PodSet, after: PodSet, is_st
 
 
 def allocated(
-    effect: Effect, before: list[UnitClaim], after: list[UnitClaim], *losses: Destruction
+    effect: Effect, before: list[UnitClaim], after: list[UnitClaim], *losses: LossOutput
 ) -> tuple[tuple[Effect | None, tuple[str, ...]], tuple[str, ...]]:
     """Return the effect and the reasons of one change, and the words of the losses."""
     original_change = ResourceChange(

@@ -10,6 +10,7 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.support.monthly_bills import bill
 from tests.support.priced_uses import used
@@ -38,7 +39,9 @@ def example() -> MonthlyBill:
         used("2026-10-02T10:00", "2026-10-02T11:00", name="new", uid="p3", offer="not-for-sale"),
     )
     line = result.invoices[0].lines[1]
-    correction = line._replace(parts=(), adjusts="2026-09", amount=Decimal("-1.05"), weighted_seconds=-5 * 3600)
+    correction = msgspec.structs.replace(
+        line, parts=(), adjusts="2026-09", amount=Decimal("-1.05"), weighted_seconds=-5 * 3600
+    )
     return result.with_adjustments({"kite": [correction]})
 
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from allotment.diff.change_plan import ChangePlan, Destruction, ResourceChange
+from allotment.diff.change_plan import ChangePlan, LossOutput, ResourceChange
 from allotment.diff.cost_diff import CostChange, CostDay, CostPart, total_costs
 from allotment.diff.declared_change import DeclaredChange
-from allotment.diff.file_diff import FileCounts, FileDiff
+from allotment.diff.file_diff import FileDiff, FilesOutput
 from allotment.problems import Problem
 from allotment.reports.markdown import code_block, code_span
 from allotment.reports.outputs.plan import plan_output
@@ -61,7 +61,7 @@ def of_text(text: str) -> ChangePlan:
         object_diffs=(
             FileDiff("eu-1/tenants/acme/compute/web.rendered.yaml", text.encode("utf-8", "surrogatepass"), b"x"),
         ),
-        file_counts=FileCounts(0, 1, 0, 0),
+        files=FilesOutput(0, 0, 0, 1, 0, 0),
     )
 
 
@@ -123,7 +123,7 @@ def test_a_problem_is_cut_and_keeps_its_line_and_rule() -> None:
 
 def test_a_missing_approval_is_always_visible_and_comes_first() -> None:
     problems = (WRONG, UNAPPROVED)
-    losses = tuple(Destruction(f"instance acme/web{at:03} in eu-1", "is removed") for at in range(500))
+    losses = tuple(LossOutput(f"instance acme/web{at:03} in eu-1", "is removed") for at in range(500))
     text = render_comment(plan(problems=problems, missing_approvals=(UNAPPROVED,), destructions=losses), LIMIT).text
     first = "#### Missing approvals\n\n- **`tenants/acme/y.yaml:1:1`** `(file)`: `'eve' may not change this file` [`ownership`]\n"
     assert text.index("This can't be merged: 2 problems") < text.index(first) < text.index("#### Problems")
@@ -160,13 +160,13 @@ def test_no_comment_is_longer_than_its_limit(text: str, limit: int) -> None:
 
 def test_the_comment_never_omits_a_destruction() -> None:
     losses = tuple(
-        Destruction(f"instance acme/web{at:03} in eu-1", "is removed: everything on its own disk is lost")
+        LossOutput(f"instance acme/web{at:03} in eu-1", "is removed: everything on its own disk is lost")
         for at in range(400)
     )
     problems = tuple(Problem("tenants/acme/x.yaml", at, 1, "spec", "wrong " * 40, "rule") for at in range(1, 400))
     diffs = tuple(FileDiff(f"f{at}.yaml", b"x\n" * 50, b"y\n" * 50) for at in range(400))
     plan_text = render_comment(
-        plan(destructions=losses, problems=problems, object_diffs=diffs, file_counts=FileCounts(0, 900, 0, 0)), LIMIT
+        plan(destructions=losses, problems=problems, object_diffs=diffs, files=FilesOutput(0, 0, 0, 900, 0, 0)), LIMIT
     )
     assert plan_text.is_complete
     assert len(plan_text.text.encode()) <= LIMIT
@@ -179,7 +179,7 @@ def test_the_comment_shows_the_whole_subject_of_a_loss_as_code() -> None:
     what = f"cluster eu-1: domain www.{'evil.' * 49}example → www.{'else.' * 49}example"
     text = render_comment(
         plan(
-            destructions=(Destruction(what, "changes the addresses of 1 instance"),), file_counts=FileCounts(0, 1, 0, 0)
+            destructions=(LossOutput(what, "changes the addresses of 1 instance"),), files=FilesOutput(0, 0, 0, 1, 0, 0)
         ),
         LIMIT,
     ).text
@@ -189,10 +189,10 @@ def test_the_comment_shows_the_whole_subject_of_a_loss_as_code() -> None:
 
 def test_so_much_destruction_that_it_can_not_be_named_is_no_verdict_to_merge() -> None:
     losses = tuple(
-        Destruction(f"instance acme/web{at:05} in eu-1", "is removed: everything on its own disk is lost")
+        LossOutput(f"instance acme/web{at:05} in eu-1", "is removed: everything on its own disk is lost")
         for at in range(5000)
     )
-    plan_text = render_comment(plan(destructions=losses, file_counts=FileCounts(0, 1, 0, 0)), LIMIT)
+    plan_text = render_comment(plan(destructions=losses, files=FilesOutput(0, 0, 0, 1, 0, 0)), LIMIT)
     assert not plan_text.is_complete
     assert len(plan_text.text.encode()) <= LIMIT
     assert (
@@ -203,7 +203,7 @@ def test_so_much_destruction_that_it_can_not_be_named_is_no_verdict_to_merge() -
 
 def test_whole_objects_are_left_out_from_the_end_and_counted() -> None:
     diffs = tuple(FileDiff(f"eu-1/f{at:03}.yaml", b"x\n" * 50, b"y\n" * 50) for at in range(200))
-    plan_text = render_comment(plan(object_diffs=diffs, file_counts=FileCounts(0, 200, 0, 0)), 20_000)
+    plan_text = render_comment(plan(object_diffs=diffs, files=FilesOutput(0, 0, 0, 200, 0, 0)), 20_000)
     listed_numbers = [at for at in range(200) if f"`eu-1/f{at:03}.yaml`" in plan_text.text]
     assert listed_numbers == list(range(len(listed_numbers)))
     assert 0 < len(listed_numbers) < 200
@@ -221,7 +221,7 @@ def test_the_basis_of_the_cost_and_what_makes_the_difference_are_said() -> None:
                     tenant="acme", days=(CostDay(TODAY, Decimal(78), Decimal(0)),), parts=parts, budget=Decimal(100)
                 ),
             ),
-            file_counts=FileCounts(0, 1, 0, 0),
+            files=FilesOutput(0, 0, 0, 1, 0, 0),
         ),
         LIMIT,
     )
@@ -303,7 +303,7 @@ def test_a_single_new_address_has_its_own_line() -> None:
 def test_so_much_access_that_it_can_not_be_named_is_no_verdict_to_merge() -> None:
     declared = opened(5_000)
     plan_text = render_comment(
-        plan(declared_changes=declared, declared_count=5_000, destructions=(Destruction("x", "is removed"),) * 2), LIMIT
+        plan(declared_changes=declared, declared_count=5_000, destructions=(LossOutput("x", "is removed"),) * 2), LIMIT
     )
     assert not plan_text.is_complete
     assert len(plan_text.text.encode()) <= LIMIT
@@ -320,15 +320,15 @@ def test_the_effect_on_instances_is_always_visible() -> None:
         )
         for at, effect in enumerate(("restarts", "restarts", "stops", "keeps running"))
     )
-    text = render_comment(plan(resource_changes=changes, file_counts=FileCounts(0, 4, 0, 0)), LIMIT).text
+    text = render_comment(plan(resource_changes=changes, files=FilesOutput(0, 0, 0, 4, 0, 0)), LIMIT).text
     assert "\n\nThe merge restarts 2 instances, stops 1 instance.\n\n" in text
     assert "| `acme` | `eu-1` | `instance web3` | `changed` | `keeps running` |  |" in text
-    calm = render_comment(plan(resource_changes=changes[3:], file_counts=FileCounts(0, 1, 0, 0)), LIMIT).text
+    calm = render_comment(plan(resource_changes=changes[3:], files=FilesOutput(0, 0, 0, 1, 0, 0)), LIMIT).text
     assert "\n\nNo instance restarts.\n\n" in calm
     lost = plan(
         resource_changes=changes[3:],
-        destructions=(Destruction("node pool", "is removed"),),
-        file_counts=FileCounts(0, 1, 0, 0),
+        destructions=(LossOutput("node pool", "is removed"),),
+        files=FilesOutput(0, 0, 0, 1, 0, 0),
     )
     assert "No instance restarts" not in render_comment(lost, LIMIT).text
 
@@ -350,7 +350,7 @@ def test_the_comment_neutralizes_declared_text_and_counts_omitted_rows() -> None
 def test_the_checksum_comes_last_however_much_is_left_out() -> None:
     diffs = tuple(FileDiff(f"eu-1/f{at:03}.yaml", b"x\n" * 50, b"y\n" * 50) for at in range(200))
     plan_text = render_comment(
-        plan(object_diffs=diffs, file_counts=FileCounts(0, 200, 0, 0), checksum="sha256:" + "a" * 64), 20_000
+        plan(object_diffs=diffs, files=FilesOutput(0, 0, 0, 200, 0, 0), checksum="sha256:" + "a" * 64), 20_000
     )
     assert plan_text.text.splitlines()[-3:] == [
         "0 declared files and 200 rendered files change (200 changed).",
@@ -365,7 +365,7 @@ def test_the_comment_shows_the_total_cost_where_rows_are_omitted() -> None:
         for at in range(3_000)
     )
     plan_text = render_comment(
-        plan(cost_changes=costs, total_costs=tuple(total_costs(costs)), file_counts=FileCounts(0, 1, 0, 0)), LIMIT
+        plan(cost_changes=costs, total_costs=tuple(total_costs(costs)), files=FilesOutput(0, 0, 0, 1, 0, 0)), LIMIT
     )
     assert "| **total of 3,000 tenants** | **today** | **3000.00 → 6000.00** | **+3000.00** |  |  |" in plan_text.text
     assert "Cost: " in plan_text.text
@@ -382,11 +382,11 @@ def test_the_first_line_says_it_all_within_what_a_forge_shows_of_it() -> None:
     )
     merge_plan = plan(
         resource_changes=(resource_change,) * 3,
-        destructions=(Destruction("x", "is removed"),),
+        destructions=(LossOutput("x", "is removed"),),
         cost_changes=costs,
         total_costs=tuple(total_costs(costs)),
         url_count=2,
-        file_counts=FileCounts(0, 1, 0, 0),
+        files=FilesOutput(0, 0, 0, 1, 0, 0),
     )
     assert merge_plan.summary == (
         "can be merged · 3 added · 1 destroyed · 2 URLs changed · +568.00 EUR/month · acme 13.60 over budget"
@@ -417,7 +417,7 @@ def test_checks_that_did_not_run_are_counted_where_not_all_are_named() -> None:
 
 
 def test_plan_lines_escapes_terminal_controls_of_a_destruction() -> None:
-    merge_plan = plan(destructions=(Destruction("cluster eu-1: domain a → \x1b]0;owned\x07\u202eb", "changes 1 URL"),))
+    merge_plan = plan(destructions=(LossOutput("cluster eu-1: domain a → \x1b]0;owned\x07\u202eb", "changes 1 URL"),))
     (line,) = (
         output_line.text for output_line in plan_lines(merge_plan, diffs=False) if "cluster eu-1" in output_line.text
     )

@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from xml.etree.ElementTree import Element, fromstring
 
+import msgspec
 import pytest
 from tests.support.monthly_bills import bill
 from tests.support.priced_uses import used
@@ -76,7 +77,7 @@ def test_more_specs_than_colors_are_others_together() -> None:
     result = bill(*uses)
     (invoice,) = result.invoices
     lines = tuple(
-        line._replace(key=line.key._replace(offer=f"a-spec-with-a-long-name-{number}"))
+        msgspec.structs.replace(line, key=msgspec.structs.replace(line.key, offer=f"a-spec-with-a-long-name-{number}"))
         for number, line in enumerate(invoice.lines)
     )
     days = draw_plots(result, [invoice._replace(lines=lines)])[0]

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from allotment.billing.invoices import Invoice, InvoiceLine, LineKey, order_key
-from allotment.billing.ledger import ClosedMonth, read_key
+from allotment.billing.ledger import ClosedMonth
 
 
 class _Billed(NamedTuple):
@@ -52,7 +52,6 @@ def compute_adjustments(
                     unknown_weighted_seconds=0,
                     amount=after.amount - before.amount,
                     unknown_amount=Decimal("0.00"),
-                    parts=(),
                     adjusts=closed.closing.month,
                 )
             )
@@ -65,7 +64,7 @@ def _list_billed(closed: ClosedMonth, later: Iterable[ClosedMonth]) -> Iterator[
         for tenant, invoice in month.invoices.items():
             for line in invoice.lines:
                 if (line.adjusts or month.closing.month) == closed.closing.month:
-                    yield tenant, read_key(line.key), _Billed(line.weighted_seconds, line.amount)
+                    yield tenant, line.key, _Billed(line.weighted_seconds, line.amount)
 
 
 def _add_up(lines: Iterable[tuple[str, LineKey, _Billed]]) -> dict[tuple[str, LineKey], _Billed]:

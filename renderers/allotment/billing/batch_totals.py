@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-from allotment.billing.capacity_totals import CapacityTotal, sum_capacity
+from allotment.billing.capacity_totals import CapacityTotal, UnitTime, sum_capacity
 from allotment.billing.daily_costs import sum_daily_costs
 from allotment.billing.invoices import Invoice
 from allotment.billing.monthly_bill import MonthlyBill
@@ -23,21 +23,6 @@ from allotment.billing.recorded_use import StockTime, UsageRecord
 from allotment.declared.tenant_resources import INSTANCE
 
 _INTEGERS = "q"  # the type code of an array of integers with 64 bits
-
-
-class UnitTime(NamedTuple):
-    """The time in which a tenant used a unit of the GPUSpec `offer` for certain."""
-
-    cluster: str
-    offer: str
-    tenant: str
-    start: int
-    certain_end: int
-
-    @property
-    def kind(self) -> str:
-        """The kind of the resource that uses units."""
-        return INSTANCE.kind.name
 
 
 class UnitKey(NamedTuple):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from allotment.billing.periods import Period
-from allotment.billing.recorded_use import StockTime
+from allotment.billing.recorded_use import StockTime, Use
 from allotment.declared.tenant_resources import INSTANCE
 
 
@@ -31,26 +31,19 @@ class CapacityTotal(NamedTuple):
     oversold: int = 0
 
 
-class UnitUse(Protocol):
-    """A use of a unit of the GPUSpec `offer`, or of a storage or snapshot, which doesn't count."""
+class UnitTime(NamedTuple):
+    """The time in which a tenant used a unit of the GPUSpec `offer` for certain."""
+
+    cluster: str
+    offer: str
+    tenant: str
+    start: int
+    certain_end: int
 
     @property
-    def cluster(self) -> str: ...
-
-    @property
-    def tenant(self) -> str: ...
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def offer(self) -> str: ...
-
-    @property
-    def start(self) -> int: ...
-
-    @property
-    def certain_end(self) -> int: ...
+    def kind(self) -> str:
+        """The kind of the resource that uses units."""
+        return INSTANCE.kind.name
 
 
 class _Event(NamedTuple):
@@ -62,10 +55,10 @@ class _Event(NamedTuple):
     stocked: int
 
 
-def sum_capacity(stocks: Iterable[StockTime], uses: Iterable[UnitUse], period: Period) -> list[CapacityTotal]:
+def sum_capacity(stocks: Iterable[StockTime], uses: Iterable[Use | UnitTime], period: Period) -> list[CapacityTotal]:
     """Return the sums of each cluster and GPUSpec within a period, sorted.
 
-    The time in which nobody observed a use or a stock doesn't count.
+    Storages and snapshots don't count, and neither does the time in which nobody observed a use or a stock.
     """
     events: dict[tuple[str, str], list[_Event]] = defaultdict(list)
     for stock in stocks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -14,20 +14,6 @@ from allotment.billing.usage_totals import counts_in, find_value
 from allotment.capacity.pricing import Cost
 from allotment.diff.month_forecast import MonthForecast
 from allotment.rules.spending import TenantSpending
-
-
-class DeclaredCost(NamedTuple):
-    """The cost of a declared resource of a tenant. `price` is None if the offer has no price yet; then the cost is 0."""
-
-    tenant: str
-    kind: str
-    name: str
-    cluster: str
-    offer: str
-    labels: Mapping[str, str]
-    quantity: int
-    price: Decimal | None
-    per_month: Decimal
 
 
 class TenantMonth(NamedTuple):
@@ -53,26 +39,11 @@ class DeclaredCosts(NamedTuple):
     currency: str
     commit: str
     clusters: tuple[ClusterRecord, ...]
-    resources: tuple[DeclaredCost, ...]
+    resources: tuple[Cost, ...]
     tenants: tuple[TenantMonth, ...]
 
 
-def describe_cost(tenant: str, cost: Cost) -> DeclaredCost:
-    """Return the cost of a resource with its tenant."""
-    return DeclaredCost(
-        tenant=tenant,
-        kind=cost.kind.kind.name,
-        name=cost.name,
-        cluster=cost.cluster,
-        offer=cost.offer,
-        labels=cost.labels,
-        quantity=cost.quantity,
-        price=cost.price if cost.has_price else None,
-        per_month=cost.per_month if cost.has_price else Decimal(0),
-    )
-
-
-def sum_costs(costs: Iterable[DeclaredCost], dimensions: Sequence[str]) -> list[tuple[tuple[str, ...], Decimal]]:
+def sum_costs(costs: Iterable[Cost], dimensions: Sequence[str]) -> list[tuple[tuple[str, ...], Decimal]]:
     """Return the monthly cost of each group of resources, sorted. A group has a value for each dimension.
 
     A dimension is tenant, cluster, spec, instance, storage or label:KEY. `instance` leaves out storages and snapshots, and
@@ -82,5 +53,5 @@ def sum_costs(costs: Iterable[DeclaredCost], dimensions: Sequence[str]) -> list[
     sums: dict[tuple[str, ...], Decimal] = defaultdict(Decimal)
     for cost in costs:
         if counts_in(cost.kind, dimensions):
-            sums[tuple(find(cost) for find in find_values)] += cost.per_month
+            sums[tuple(find(cost.tenant, cost) for find in find_values)] += cost.per_month if cost.has_price else 0
     return sorted(sums.items())

@@ -12,49 +12,63 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import msgspec
+
 from allotment.billing.prices import PriceList, compute_amount, price_key, round_money
 from allotment.billing.usage_totals import Share, find_value
 
 
-class LineKey(NamedTuple):
-    """The identity of an invoice line, which also orders the lines.
+class LedgerRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A value in a file of the ledger."""
 
-    `labels` are the pairs of keys and values. `price` is per unit and hour, or per GiB and month; None if the use has no
-    price.
+
+class LineKey(LedgerRecord, frozen=True):
+    """The identity of an invoice line, which also orders the lines: the resource, its offer and labels, and the price.
+
+    `price` is per unit and hour, or per GiB and month; None if the use has no price.
     """
 
     kind: str
     name: str
     cluster: str
-    offer: str
-    labels: tuple[tuple[str, str], ...]
+    offer: str = msgspec.field(name="spec")
+    labels: dict[str, str]
     price: Decimal | None
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.name, self.cluster, self.offer, self.price))  # the labels are a mapping
 
 
 def order_key(key: LineKey) -> tuple[Any, ...]:
     """Return the value that orders lines. A line without a price comes last."""
-    return (*key[:-1], key.price is None, key.price or Decimal(0))
+    labels = sorted(key.labels.items())
+    return key.kind, key.name, key.cluster, key.offer, labels, key.price is None, key.price or Decimal(0)
 
 
-class InvoiceLine(NamedTuple):
-    """A line of an invoice.
+class BilledLine(LedgerRecord, frozen=True, kw_only=True):
+    """A line of an invoice, without the uses.
 
     `number` counts from 1. `weighted_seconds` are the billed unit × seconds, or bytes × seconds, and `amount` is their price.
     `unknown_weighted_seconds` are those of the time in which nobody observed the use, and `unknown_amount` is their price. It is a part of
-    `amount` if the platform bills unknown time. `parts` are the parts of uses on the line.
+    `amount` if the platform bills unknown time.
 
     If `adjusts` is a month, the line is an adjustment of this closed month: the difference between the present knowledge and
-    the amounts that were billed before. It has no parts, and may be negative.
+    the amounts that were billed before. It may be negative.
     """
 
     number: int
+    adjusts: str
     key: LineKey
     weighted_seconds: int
-    unknown_weighted_seconds: int
     amount: Decimal
+    unknown_weighted_seconds: int
     unknown_amount: Decimal
-    parts: tuple[Share, ...]
-    adjusts: str = ""
+
+
+class InvoiceLine(BilledLine, frozen=True, kw_only=True):
+    """A line of an invoice with the parts of uses on it. An adjustment and a line from the ledger have no parts."""
+
+    parts: tuple[Share, ...] = ()
 
 
 class Invoice(NamedTuple):
@@ -80,22 +94,6 @@ class Invoice(NamedTuple):
         return [line for line in self.lines if line.key.price is None]
 
 
-class _ChargedLine(NamedTuple):
-    """The resource of a line, for sums by tenant, label or another dimension."""
-
-    tenant: str
-    kind: str
-    name: str
-    cluster: str
-    offer: str
-    labels: dict[str, str]
-
-    @staticmethod
-    def of(tenant: str, key: LineKey) -> _ChargedLine:
-        """Return the resource of a line with this identity."""
-        return _ChargedLine(tenant, key.kind, key.name, key.cluster, key.offer, dict(key.labels))
-
-
 def compute_invoice(
     tenant: str,
     shares: Iterable[Share],
@@ -113,23 +111,23 @@ def compute_invoice(
     parts_by_key: dict[LineKey, list[Share]] = defaultdict(list)
     for share in shares:
         use = share.use
-        labels = tuple(sorted(use.labels.items()))
         for part in prices.split(price_key(use.kind, use.offer), share.start, share.end):
             certain_end = min(max(part.start, share.certain_end), part.end)
             price = None if part.amount is None else part.amount * use.fraction
-            key = LineKey(use.kind, use.name, use.cluster, use.offer, labels, price)
+            key = LineKey(use.kind, use.name, use.cluster, use.offer, dict(use.labels), price)
             parts_by_key[key].append(Share(use, part.start, certain_end, part.end))
     keys = sorted(parts_by_key, key=order_key)
     quantities = {key: _Quantity.of(key, parts_by_key[key]) for key in keys}
     groups: dict[LineKey, list[LineKey]] = defaultdict(list)
     for key in keys:
-        groups[key if rounds_lines else key._replace(labels=())].append(key)
+        groups[key if rounds_lines else msgspec.structs.replace(key, labels={})].append(key)
     amounts: dict[LineKey, _Amounts] = {}
     for group in groups.values():
         amounts.update(zip(group, _round_together([quantities[key] for key in group]), strict=True))
     lines = [
         InvoiceLine(
             number=number,
+            adjusts="",
             key=key,
             weighted_seconds=quantities[key].certain + (quantities[key].unknown if bills_unknown else 0),
             unknown_weighted_seconds=quantities[key].unknown,
@@ -194,7 +192,7 @@ def distribute(total: Decimal, exact: Sequence[Fraction]) -> list[Decimal]:
 def add_adjustments(invoice: Invoice, adjustments: Iterable[InvoiceLine]) -> Invoice:
     """Return an invoice with adjustments of closed months after its lines."""
     first = len(invoice.lines) + 1
-    numbered = (line._replace(number=number) for number, line in enumerate(adjustments, first))
+    numbered = (msgspec.structs.replace(line, number=number) for number, line in enumerate(adjustments, first))
     return invoice._replace(lines=(*invoice.lines, *numbered))
 
 
@@ -207,6 +205,5 @@ def sum_lines(invoices: Iterable[Invoice], dimensions: Sequence[str]) -> list[tu
     sums: dict[tuple[str, ...], Decimal] = defaultdict(Decimal)
     for invoice in invoices:
         for line in invoice.lines:
-            charged = _ChargedLine.of(invoice.tenant, line.key)
-            sums[tuple(find(charged) for find in find_values)] += line.amount
+            sums[tuple(find(invoice.tenant, line.key) for find in find_values)] += line.amount
     return sorted(sums.items())

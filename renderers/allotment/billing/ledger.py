@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from allotment.billing.invoices import Invoice, InvoiceLine, LineKey
+from allotment.billing.invoices import BilledLine, Invoice, InvoiceLine, LedgerRecord
 from allotment.billing.monthly_bill import LEDGER_FORMAT, ROUNDED_LINES_FORMAT, MonthlyBill
 from allotment.billing.periods import format_moment, month_period, parse_moment
 from allotment.billing.usage_totals import Share
@@ -24,11 +24,7 @@ class InvalidLedger(Exception):
     """A file of the ledger isn't in the format that `allot month close` writes."""
 
 
-class _Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A value in a file of the ledger."""
-
-
-class ClosedCluster(_Record, frozen=True, kw_only=True):
+class ClosedCluster(LedgerRecord, frozen=True, kw_only=True):
     """The record of a cluster, as the closing read it.
 
     `commit` is the commit of the status branch. The record covers the time from `recordedSince` until `observedUntil`.
@@ -42,7 +38,7 @@ class ClosedCluster(_Record, frozen=True, kw_only=True):
     is_signed: bool
 
 
-class Closing(_Record, frozen=True, kw_only=True):
+class Closing(LedgerRecord, frozen=True, kw_only=True):
     """The closing of a month.
 
     `commit` is the commit of the declarations with the prices and budgets. `unknown` is `spec.billing.unknown` of the Platform.
@@ -61,18 +57,7 @@ class Closing(_Record, frozen=True, kw_only=True):
     totals: dict[str, Decimal]
 
 
-class LedgerKey(_Record, frozen=True, kw_only=True):
-    """The identity of a line: the resource, its spec and labels, and the price per unit and hour or per GiB and month."""
-
-    kind: str
-    name: str
-    cluster: str
-    spec: str
-    labels: dict[str, str]
-    price: Decimal | None
-
-
-class LedgerInterval(_Record, frozen=True, kw_only=True):
+class LedgerInterval(LedgerRecord, frozen=True, kw_only=True):
     """A part of a use on a line, as in `allot usage`. `commit` is the commit of the status branch that proves it."""
 
     uid: str
@@ -85,24 +70,13 @@ class LedgerInterval(_Record, frozen=True, kw_only=True):
     commit: str
 
 
-class LedgerLine(_Record, frozen=True, kw_only=True):
-    """A line of an invoice.
+class LedgerLine(BilledLine, frozen=True, kw_only=True):
+    """A line of an invoice with the intervals that prove it."""
 
-    `weightedSeconds` are the billed unit × seconds, or bytes × seconds. `unknownWeightedSeconds` are those of the time that
-    nobody observed, and `unknownAmount` is their price. If `adjusts` is a month, the line adjusts this closed month.
-    """
-
-    number: int
-    adjusts: str
-    key: LedgerKey
-    weighted_seconds: int
-    amount: Decimal
-    unknown_weighted_seconds: int
-    unknown_amount: Decimal
     intervals: tuple[LedgerInterval, ...]
 
 
-class LedgerInvoice(_Record, frozen=True, kw_only=True):
+class LedgerInvoice(LedgerRecord, frozen=True, kw_only=True):
     """The invoice of a tenant. `total` is the sum of its lines."""
 
     format: int
@@ -211,11 +185,6 @@ def _check_amounts(*amounts: Decimal) -> None:
             raise ValueError(f"{amount} is no amount of money")
 
 
-def read_key(key: LedgerKey) -> LineKey:
-    """Return the identity of a line of the ledger."""
-    return LineKey(key.kind, key.name, key.cluster, key.spec, tuple(sorted(key.labels.items())), key.price)
-
-
 def _build_invoice(bill: MonthlyBill, invoice: Invoice) -> LedgerInvoice:
     return LedgerInvoice(
         format=bill.ledger_format,
@@ -229,24 +198,9 @@ def _build_invoice(bill: MonthlyBill, invoice: Invoice) -> LedgerInvoice:
 
 
 def _build_line(line: InvoiceLine) -> LedgerLine:
-    key = line.key
-    return LedgerLine(
-        number=line.number,
-        adjusts=line.adjusts,
-        key=LedgerKey(
-            kind=key.kind,
-            name=key.name,
-            cluster=key.cluster,
-            spec=key.offer,
-            labels=dict(key.labels),
-            price=key.price,
-        ),
-        weighted_seconds=line.weighted_seconds,
-        amount=line.amount,
-        unknown_weighted_seconds=line.unknown_weighted_seconds,
-        unknown_amount=line.unknown_amount,
-        intervals=tuple(map(_build_interval, line.parts)),
-    )
+    fields = msgspec.structs.asdict(line)
+    parts = fields.pop("parts")
+    return LedgerLine(**fields, intervals=tuple(map(_build_interval, parts)))
 
 
 def _build_interval(part: Share) -> LedgerInterval:

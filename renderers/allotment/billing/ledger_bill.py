@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo
 
+import msgspec
+
 from allotment.billing.invoices import Invoice, InvoiceLine
-from allotment.billing.ledger import ClosedCluster, ClosedMonth, LedgerInvoice, LedgerLine, read_key
+from allotment.billing.ledger import ClosedCluster, ClosedMonth, LedgerInvoice, LedgerLine
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import month_period, parse_moment
 from allotment.billing.recorded_use import ClusterRecord
@@ -46,13 +48,6 @@ def _read_invoice(invoice: LedgerInvoice) -> Invoice:
 
 
 def _read_line(line: LedgerLine) -> InvoiceLine:
-    return InvoiceLine(
-        number=line.number,
-        key=read_key(line.key),
-        weighted_seconds=line.weighted_seconds,
-        unknown_weighted_seconds=line.unknown_weighted_seconds,
-        amount=line.amount,
-        unknown_amount=line.unknown_amount,
-        parts=(),
-        adjusts=line.adjusts,
-    )
+    fields = msgspec.structs.asdict(line)
+    del fields["intervals"]
+    return InvoiceLine(**fields)

@@ -82,7 +82,7 @@ def sum_shares(
     for share, index, time in _split_by_time(shares, dimensions, period, zone):
         if not counts_in(share.use.kind, dimensions):
             continue
-        values = iter([find(share.use) for find in find_values])
+        values = iter([find(share.use.tenant, share.use) for find in find_values])
         group = tuple(time if name in _TIMES else next(values) for name in dimensions)
         total = totals.get(group) or Total(group, Amounts(), Amounts(), Amounts())
         field = _FIELDS[share.use.kind]
@@ -124,10 +124,7 @@ def _split_by_time(
 
 
 class Charged(Protocol):
-    """A use or a declared resource, which costs money. `offer` is its GPUSpec or StorageSpec."""
-
-    @property
-    def tenant(self) -> str: ...
+    """A use, a declared resource or a line, which costs money. `offer` is its GPUSpec or StorageSpec."""
 
     @property
     def kind(self) -> str: ...
@@ -145,8 +142,8 @@ class Charged(Protocol):
     def labels(self) -> Mapping[str, str]: ...
 
 
-def find_value(dimension: str) -> Callable[[Charged], str]:
-    """Return the function that returns the value of a use or a resource in a dimension other than day and hour."""
+def find_value(dimension: str) -> Callable[[str, Charged], str]:
+    """Return the function that returns the value of a tenant's use or resource in a dimension other than day and hour."""
     return _VALUES[dimension] if dimension in _VALUES else _find_label(dimension)
 
 
@@ -155,19 +152,19 @@ def counts_in(kind: str, dimensions: Iterable[str]) -> bool:
     return all(kind in _KINDS.get(name, USED_KINDS) for name in dimensions)
 
 
-def _find_label(dimension: str) -> Callable[[Charged], str]:
+def _find_label(dimension: str) -> Callable[[str, Charged], str]:
     key = dimension.removeprefix(LABEL_PREFIX)
-    return lambda charged: charged.labels.get(key, NO_VALUE)
+    return lambda _, charged: charged.labels.get(key, NO_VALUE)
 
 
 _TIMES = frozenset({"day", "hour"})
-_VALUES: dict[str, Callable[[Charged], str]] = {
-    "tenant": lambda charged: charged.tenant,
-    "cluster": lambda charged: charged.cluster,
-    "spec": lambda charged: charged.offer or NO_VALUE,
-    "instance": lambda charged: f"{charged.tenant}/{charged.name}",
-    "storage": lambda charged: (
-        f"{charged.tenant}/{charged.name}" + (" (snapshot)" if charged.kind == SNAPSHOT.kind.name else "")
+_VALUES: dict[str, Callable[[str, Charged], str]] = {
+    "tenant": lambda tenant, _: tenant,
+    "cluster": lambda _, charged: charged.cluster,
+    "spec": lambda _, charged: charged.offer or NO_VALUE,
+    "instance": lambda tenant, charged: f"{tenant}/{charged.name}",
+    "storage": lambda tenant, charged: (
+        f"{tenant}/{charged.name}" + (" (snapshot)" if charged.kind == SNAPSHOT.kind.name else "")
     ),
 }
 DIMENSIONS = (*_VALUES, *sorted(_TIMES))

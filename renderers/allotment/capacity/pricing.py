@@ -57,13 +57,14 @@ def is_sold(prices: Sequence[_DatedPrice], day: datetime.date) -> bool:
 class Cost(NamedTuple):
     """The cost of a declared resource of a tenant.
 
-    - `kind` is the kind of its declaration, `path` the path, and `offer` its GPUSpec or StorageSpec.
+    - `resource_kind` and `kind` are the kind of its declaration, `path` the path, and `offer` its GPUSpec or StorageSpec.
     - `quantity` is the number of units, or the bytes of a storage or snapshot.
     - `price` is the price of a unit per hour, or of a GiB per month. `per_month` is the cost of 730 hours. Both are in the
       currency of the platform. If no price of the offer has started, `has_price` is false, and both use the first price.
     """
 
-    kind: ResourceKind
+    tenant: str
+    resource_kind: ResourceKind
     name: str
     path: str
     cluster: str
@@ -74,14 +75,19 @@ class Cost(NamedTuple):
     has_price: bool
 
     @property
+    def kind(self) -> str:
+        """The name of the kind in declarations."""
+        return self.resource_kind.kind.name
+
+    @property
     def label(self) -> str:
         """The kind and the name of the resource."""
-        return f"{self.kind.word} {self.name}"
+        return f"{self.resource_kind.word} {self.name}"
 
     @property
     def per_month(self) -> Decimal:
         """The cost of 730 hours."""
-        if self.kind == INSTANCE:
+        if self.resource_kind == INSTANCE:
             return self.price * HOURS_A_MONTH * self.quantity
         return self.price * self.quantity / GIBI
 
@@ -89,7 +95,8 @@ class Cost(NamedTuple):
 class _Unpriced(NamedTuple):
     """A resource of a tenant before its price is known."""
 
-    kind: ResourceKind
+    tenant: str
+    resource_kind: ResourceKind
     declared: DeclarationFile[Declaration]
     cluster: str
     offer: str
@@ -99,7 +106,8 @@ class _Unpriced(NamedTuple):
         """Return the cost at a price."""
         model = self.declared.model
         return Cost(
-            kind=self.kind,
+            tenant=self.tenant,
+            resource_kind=self.resource_kind,
             name=model.name,
             path=self.declared.path,
             cluster=self.cluster,
@@ -123,21 +131,23 @@ def monthly_costs(catalog: Catalog, tenant: ScopeDeclarations) -> list[Cost]:
         declared = instance.model.spec
         if (spec := specs.get(declared.gpu_spec)) is not None:
             hourly = spec.model.spec.prices
-            unpriced = _Unpriced(INSTANCE, instance, declared.cluster, declared.gpu_spec, declared.replicas)
+            unpriced = _Unpriced(
+                tenant.name, INSTANCE, instance, declared.cluster, declared.gpu_spec, declared.replicas
+            )
             costs.append(unpriced.at(price_on(hourly, day).per_hour, is_sold(hourly, day)))
     storages = tenant.of_kind(GPUStorage)
     for storage in storages.values():
         stored = storage.model.spec
         if (offer := storage_specs.get(stored.storage_spec)) is not None:
             monthly = offer.model.spec.prices
-            unpriced = _Unpriced(STORAGE, storage, stored.cluster, stored.storage_spec, stored.size)
+            unpriced = _Unpriced(tenant.name, STORAGE, storage, stored.cluster, stored.storage_spec, stored.size)
             costs.append(unpriced.at(price_on(monthly, day).per_gib_month, is_sold(monthly, day)))
     for snapshot in tenant.of_kind(GPUStorageSnapshot).values():
         source = storages.get(snapshot.model.spec.storage)
         offer = storage_specs.get(source.model.spec.storage_spec) if source else None
         if source is not None and offer is not None and offer.model.spec.snapshot_prices:
             stored, monthly = source.model.spec, offer.model.spec.snapshot_prices
-            unpriced = _Unpriced(SNAPSHOT, snapshot, stored.cluster, stored.storage_spec, stored.size)
+            unpriced = _Unpriced(tenant.name, SNAPSHOT, snapshot, stored.cluster, stored.storage_spec, stored.size)
             costs.append(unpriced.at(price_on(monthly, day).per_gib_month, is_sold(monthly, day)))
     return sorted(costs, key=lambda cost: (-cost.per_month, cost.label))
 

@@ -13,9 +13,10 @@ from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import OperationRefused, escape_unprintable, pluralize
 
 if TYPE_CHECKING:
+    from allotment.billing.monthly_bill import MonthlyBill
+    from allotment.reports.outputs.month_close import MonthCloseOutput
+    from allotment.reports.outputs.month_verify import MonthVerifyOutput
     from allotment.services.billing.billing_source import BillingSource
-    from allotment.services.billing.month_closing import ClosingDraft
-    from allotment.services.billing.month_verification import Verification
 
 
 @click.group(cls=SubcommandGroup)
@@ -97,23 +98,23 @@ def close(
     source = _open_source_with_origin(repo, url)
     ledger = fetch_ledger(source)
     draft = draft_closing(source, ledger, month, int(current_time().timestamp()))
+    output = draft.output
     doubts = {
-        "--accept-unknown": () if accepts_unknown else draft.unknowns,
-        "--accept-unsigned": () if accepts_unsigned else draft.unsigned,
-        "--accept-late-prices": () if accepts_late_prices else draft.late_prices,
+        "--accept-unknown": () if accepts_unknown else output.unknowns,
+        "--accept-unsigned": () if accepts_unsigned else output.unsigned,
+        "--accept-late-prices": () if accepts_late_prices else output.late_prices,
     }
     needed = [option for option, texts in doubts.items() if texts]
-    is_refused = bool(draft.refusals or needed)
-    commit = None
+    is_refused = bool(output.refusals or needed)
     if not is_refused and not dry_run:
         if signing_key is not None:
             source.clone.repository.sign_with(signing_key, keep=False)
-        commit = write_month(source, ledger, draft)
-    _print_closing(draft, commit, style)
+        output = write_month(source, ledger, draft)
+    _print_closing(output, draft.bill, style)
     if is_refused:
         accept = (
             ""
-            if draft.refusals
+            if output.refusals
             else f": {' '.join(needed)} {'closes' if len(needed) == 1 else 'close'} it nevertheless"
         )
         click.echo(f"the month {month} can't be closed{accept}", err=True)
@@ -199,72 +200,42 @@ def _open_source_with_origin(repo: Path | None, url: str | None) -> BillingSourc
     return source
 
 
-def _print_closing(draft: ClosingDraft, commit: str | None, style: str) -> None:
-    from allotment.reports.outputs.month_close import MonthCloseOutput, list_closed_invoices
-    from allotment.services.billing.ledger_branch import tag_name
-
-    bill = draft.bill
+def _print_closing(output: MonthCloseOutput, bill: MonthlyBill, style: str) -> None:
     if style == "json":
         from allotment.reports.outputs import as_json
 
-        output = MonthCloseOutput(
-            month=bill.month,
-            currency=bill.currency,
-            total=bill.total,
-            commit=commit,
-            tag=None if commit is None else tag_name(bill.month),
-            invoices=list_closed_invoices(bill),
-            refusals=draft.refusals,
-            unknowns=draft.unknowns,
-            unsigned=draft.unsigned,
-            late_prices=draft.late_prices,
-            notes=draft.notes,
-        )
         click.echo(as_json(output), nl=False)
         return
     from allotment.capacity.pricing import format_money
     from allotment.cli.list_options import print_table
     from allotment.reports.invoice_columns import invoice_columns
 
-    for text in (*draft.refusals, *draft.unknowns, *draft.unsigned, *draft.late_prices, *draft.notes):
+    for text in (*output.refusals, *output.unknowns, *output.unsigned, *output.late_prices, *output.notes):
         click.echo(escape_unprintable(text, 1000), err=True)
     print_table(bill.invoices, invoice_columns(bill.currency), wide=False)
     total = f"{format_money(bill.total)} {bill.currency}"
-    if commit is None:
+    if output.commit is None:
         click.echo(f"Total {total}; {bill.month} is not closed")
     else:
-        click.echo(f"Total {total}; closed {bill.month} with commit {commit[:12]} and tag {tag_name(bill.month)}")
+        click.echo(f"Total {total}; closed {bill.month} with commit {output.commit[:12]} and tag {output.tag}")
 
 
-def _print_verification(verification: Verification, style: str) -> None:
-    closing, difference = verification.closing, verification.difference
+def _print_verification(verification: MonthVerifyOutput, style: str) -> None:
     if style == "json":
         from allotment.reports.outputs import as_json
-        from allotment.reports.outputs.month_verify import MonthVerifyOutput
 
-        output = MonthVerifyOutput(
-            month=closing.month,
-            is_verified=verification.is_verified,
-            is_signed=verification.is_signed,
-            commit=verification.commit,
-            total=closing.total,
-            currency=closing.currency,
-            file_count=verification.file_count,
-            problems=verification.problems,
-            difference=difference,
-        )
-        click.echo(as_json(output), nl=False)
+        click.echo(as_json(verification), nl=False)
         return
     for problem in verification.problems:
         click.echo(escape_unprintable(problem, 1000), err=True)
-    if difference is not None:
-        click.echo(f"{closing.month}/{difference.path}:{difference.line} differs:")
+    if (difference := verification.difference) is not None:
+        click.echo(f"{verification.month}/{difference.path}:{difference.line} differs:")
         click.echo(escape_unprintable(f"- {difference.ledger}", 1000))
         click.echo(escape_unprintable(f"+ {difference.computed}", 1000))
     if verification.is_verified:
         files = pluralize(verification.file_count, "file")
-        click.echo(f"{closing.month} is verified: {files}, {closing.total} {closing.currency}")
+        click.echo(f"{verification.month} is verified: {files}, {verification.total} {verification.currency}")
     else:
         from allotment.services.billing.ledger_check import RESTORE_ADVICE
 
-        click.echo(f"{closing.month} is not as it was closed. {RESTORE_ADVICE}", err=True)
+        click.echo(f"{verification.month} is not as it was closed. {RESTORE_ADVICE}", err=True)

@@ -15,8 +15,9 @@ from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import escape_unprintable, quote_value
 
 if TYPE_CHECKING:
+    from allotment.reports.outputs.operation import OperationOutput
     from allotment.services.changes.change_target import BranchTarget
-    from allotment.services.changes.operation_lookup import FindPullRequest, LocatedOperation
+    from allotment.services.changes.operation_lookup import FindPullRequest
 
 _PLACES = {
     "Folder": "in uncommitted files of the folder",
@@ -66,12 +67,14 @@ def show(*, operation_id: str, forge_api: str | None, style: str, repo: Path | s
         click.echo(f"no change has the operation ID {quote_value(operation_id)}", err=True)
         raise click.exceptions.Exit(1)
     if style == "json":
-        _print_json(operation_id, operation)
+        from allotment.reports.outputs import as_json
+
+        click.echo(as_json(operation), nl=False)
     else:
         _print_text(operation)
 
 
-def _find(options: ChangeOptions) -> LocatedOperation | None:
+def _find(options: ChangeOptions) -> OperationOutput | None:
     from allotment.adapters.git.repository import Repository
     from allotment.cli.options import find_repository
     from allotment.services.changes.operation_lookup import OperationLookup
@@ -96,7 +99,7 @@ def _create_pull_search(options: ChangeOptions, target: BranchTarget) -> FindPul
     return create_proposer(options, target, read_token(None, has_option=False).secret).find_operation
 
 
-def _print_text(operation: LocatedOperation) -> None:
+def _print_text(operation: OperationOutput) -> None:
     click.echo(escape_unprintable(operation.title, 400))
     rows = [
         ("State", f"{operation.state}: {_PLACES[operation.state]}"),
@@ -108,19 +111,3 @@ def _print_text(operation: LocatedOperation) -> None:
     for name, value in rows:
         if value:
             click.echo(f"  {name:<12}  {escape_unprintable(value, 2000)}")
-
-
-def _print_json(operation_id: str, operation: LocatedOperation) -> None:
-    from allotment.reports.outputs import as_json
-    from allotment.reports.outputs.operation import OperationOutput
-
-    output = OperationOutput(
-        operation_id=operation_id,
-        state=operation.state,
-        title=operation.title,
-        resources=operation.resources,
-        commit=operation.commit or None,
-        branch=operation.branch or None,
-        url=operation.url or None,
-    )
-    click.echo(as_json(output), nl=False)

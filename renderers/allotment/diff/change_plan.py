@@ -15,7 +15,7 @@ from allotment.capacity.pricing import format_money, format_signed
 from allotment.diff.cold_starts import ColdStart
 from allotment.diff.cost_diff import CostChange, CostDay
 from allotment.diff.declared_change import NEVER_TRUNCATED, TOPICS, DeclaredChange, Topic
-from allotment.diff.file_diff import NO_FILES, FileCounts, FileDiff
+from allotment.diff.file_diff import NO_FILES, FileDiff, FilesOutput
 from allotment.diff.month_forecast import MonthForecast
 from allotment.diff.other_files import NO_OTHER_FILES, TOPIC_TEXT, OtherFiles
 from allotment.lifecycle.brake import BrakeExcess
@@ -29,16 +29,11 @@ Effect = Literal["starts", "stops", "restarts", "keeps running", "waits", "stays
 ACTIONS: tuple[Action, ...] = ("added", "changed", "replaced", "removed")
 
 
-@dataclass(frozen=True, slots=True)
-class Destruction:
-    """A loss of data or running processes: `subject` names the resource, `message` describes the loss.
+class LossOutput(Part, frozen=True):
+    """A destruction: its subject, and a description."""
 
-    `volume` is the cluster, tenant, kind and name of a deleted volume.
-    """
-
-    subject: str
-    message: str
-    volume: tuple[str, str, str, str] | None = None
+    subject: str = msgspec.field(name="what")
+    message: str = msgspec.field(name="words")
 
 
 class UnitsOutput(Part, frozen=True):
@@ -57,20 +52,19 @@ class UnitsOutput(Part, frozen=True):
     free: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaChange:
-    """A tenant's use of one `dimension` of its quota, and the limit of this dimension, before and after a change.
+class QuotaOutput(Part, frozen=True):
+    """A tenant's use of one part of its quota, before and after the change.
 
-    A limit is None if it is unknown, because the tenant or its tariff plan is absent or can't be read.
+    `what` is the part, such as a GPU model. Sizes are in bytes. A limit is null if the tenant's tariff plan is
+    absent or can't be read.
     """
 
     tenant: str
-    dimension: str
+    dimension: str = msgspec.field(name="what")
     before: Fraction
     after: Fraction
-    limit: int | None
     limit_before: int | None
-    is_size: bool = False
+    limit: int | None
 
 
 class ResourceChange(Part, frozen=True, kw_only=True):
@@ -87,6 +81,11 @@ class ResourceChange(Part, frozen=True, kw_only=True):
     action: Action
     causes: tuple[str, ...] = msgspec.field(name="why")
     effect: Effect | None = None
+
+    @property
+    def subject(self) -> str:
+        """The subject of the losses of the resource."""
+        return f"{self.kind} {self.tenant}/{self.name} in {self.cluster}"
 
 
 class WorkTree(Part, frozen=True):
@@ -119,9 +118,8 @@ class ChangePlan:
     `cold_starts` has the units that must wait for a node when they start. If a tenant or the platform is invalid at the
     base, its losses are unknown, and an entry of `possible_destructions` names it.
 
-    `file_counts` has the numbers of changed rendered files, and `object_diffs` has the first of these files.
-    `declared_files` is the number of changed declarations, and `declaration_diffs` has the first of them. `other_files`
-    are the other changed files of the repository. `brake_excess` is the first deletion that the brake will refuse;
+    `files` has the numbers of changed files. `object_diffs` has the first changed rendered files, and `declaration_diffs` has
+    the first changed declarations. `other_files` are the other changed files of the repository. `brake_excess` is the first deletion that the brake will refuse;
     `problems` has all deletions that the brake will refuse. `skipped_checks` names the checks that did not run.
     """
 
@@ -135,25 +133,24 @@ class ChangePlan:
     problems: tuple[Problem, ...] = ()
     missing_approvals: tuple[Problem, ...] | None = None
     preexisting_problems: int = 0
-    destructions: tuple[Destruction, ...] = ()
-    possible_destructions: tuple[Destruction, ...] = ()
+    destructions: tuple[LossOutput, ...] = ()
+    possible_destructions: tuple[LossOutput, ...] = ()
     declared_changes: tuple[DeclaredChange, ...] = ()
     declared_count: int = 0
     url_count: int = 0
     unit_changes: tuple[UnitsOutput, ...] = ()
     cold_starts: tuple[ColdStart, ...] = ()
-    quota_changes: tuple[QuotaChange, ...] = ()
+    quota_changes: tuple[QuotaOutput, ...] = ()
     cost_changes: tuple[CostChange, ...] = ()
     total_costs: tuple[CostDay, ...] = ()
     month_forecasts: tuple[MonthForecast, ...] = ()
     unpriced_tenants: tuple[str, ...] = ()
     resource_changes: tuple[ResourceChange, ...] = ()
     declaration_diffs: tuple[FileDiff, ...] = ()
-    declared_files: int = 0
     other_files: OtherFiles = NO_OTHER_FILES
     brake_excess: BrakeExcess | None = None
     object_diffs: tuple[FileDiff, ...] = ()
-    file_counts: FileCounts = NO_FILES
+    files: FilesOutput = NO_FILES
     checksum: str = ""
     skipped_checks: tuple[str, ...] = ()
 
@@ -170,7 +167,7 @@ class ChangePlan:
     @property
     def has_changes(self) -> bool:
         """Return whether any file changes."""
-        return bool(self.file_counts.total or self.declaration_diffs or self.other_files.total)
+        return bool(self.files.total or self.declaration_diffs or self.other_files.total)
 
     @property
     def verdict(self) -> str:
@@ -223,10 +220,10 @@ def summary_parts(plan: ChangePlan) -> list[str]:
     if plan.other_files.total:
         parts.append(f"{pluralize(plan.other_files.total, 'file')} outside the declarations")
     parts += _cost_summary(plan)
-    over = [excess for cost in plan.cost_changes if (excess := cost.over_budget)]
-    for excess in over[:MAX_NAMED_TENANTS]:
-        since = "" if excess.is_now else f" from {excess.day}"
-        parts.append(f"{excess.tenant} {format_money(excess.amount)} over budget{since}")
+    over = [(cost, excess) for cost in plan.cost_changes if (excess := cost.over_budget)]
+    for cost, excess in over[:MAX_NAMED_TENANTS]:
+        since = "" if excess.day == cost.days[0].day else f" from {excess.day}"
+        parts.append(f"{cost.tenant} {format_money(excess.amount)} over budget{since}")
     if len(over) > MAX_NAMED_TENANTS:
         parts.append(f"{len(over) - MAX_NAMED_TENANTS:,} more over budget")
     near = [each for each in plan.month_forecasts if each.is_near_budget and each.after > each.before]

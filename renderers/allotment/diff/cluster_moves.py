@@ -9,7 +9,7 @@ from typing import NamedTuple
 from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.cluster import Cluster, ClusterSpec
 from allotment.declared.kinds.gateway import Gateway
-from allotment.diff.change_plan import Destruction
+from allotment.diff.change_plan import LossOutput
 from allotment.manifests import paths
 
 MAX_NAMED_RESOURCES = 3
@@ -61,10 +61,10 @@ def reachable_resources(
             yield Reachable(cluster, tree_path.kind, f"{tree_path.tenant}/{tree_path.resource_name}", urls)
 
 
-def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachable]) -> Iterator[Destruction]:
-    """For each cluster that gets a new domain, Gateway or destination, yield what its `resources` lose, such as URLs.
+def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachable]) -> Iterator[LossOutput]:
+    """For each cluster that gets a new domain, Gateway or destination, yield the losses of its `resources`, such as URLs.
 
-    In each Destruction, only the field `subject` contains domains, listeners and destinations, because every report
+    Only the field `subject` of a loss contains domains, listeners and destinations, because every report
     shows this field as code. In other text, a report could interpret characters of a name, such as `_`, as markup.
     """
     everything = sorted(resources)
@@ -73,7 +73,7 @@ def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachabl
         reached = [resource for resource in cluster_resources if resource.url_count]
         if reached and old.domain != new.domain:
             message = f"changes {_url_count_text(reached)} of {_count_by_kind(reached)}; the old URLs stop working"
-            yield Destruction(
+            yield LossOutput(
                 f"cluster {name}: domain {old.domain} → {new.domain}", f"{message}: {_name_resources(reached)}"
             )
         if reached and _listener_name(old.gateway) != _listener_name(new.gateway):
@@ -82,21 +82,21 @@ def address_losses(before: Catalog, after: Catalog, resources: Iterable[Reachabl
                 " and DNS points to it"
             )
             subject = f"cluster {name}: gateway {_listener_name(old.gateway)} → {_listener_name(new.gateway)}"
-            yield Destruction(subject, f"{message}: {_name_resources(reached)}")
+            yield LossOutput(subject, f"{message}: {_name_resources(reached)}")
         old_proxies, new_proxies = (spec.gateway.effective_proxy_namespace for spec in (old, new))
         if reached and old_proxies != new_proxies:
             subject = f"cluster {name}: proxies of the gateway {old_proxies} → {new_proxies}"
             message = (
                 f"makes {_count_by_kind(reached)} unreachable for the gateway unless its proxies run in {new_proxies}"
             )
-            yield Destruction(subject, f"{message}: {_name_resources(reached)}")
+            yield LossOutput(subject, f"{message}: {_name_resources(reached)}")
         if cluster_resources and old.destination != new.destination:
             message = (
                 f"moves {_count_by_kind(cluster_resources)} to another cluster, unless both addresses lead to the same cluster: they start there without data, and"
                 " everything on the old cluster stays there"
             )
             subject = f"cluster {name}: destination {_destination_name(old)} → {_destination_name(new)}"
-            yield Destruction(subject, f"{message}: {_name_resources(cluster_resources)}")
+            yield LossOutput(subject, f"{message}: {_name_resources(cluster_resources)}")
 
 
 def _url_count_text(resources: Iterable[Reachable]) -> str:

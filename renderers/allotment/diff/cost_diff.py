@@ -34,18 +34,15 @@ class CostDay(Part, frozen=True):
     after: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class OverBudget:
-    """The excess of a tenant's cost over its budget from a day on.
+class OverBudgetOutput(Part, frozen=True):
+    """The first day on which the change causes or increases an excess of the tenant's cost over the budget.
 
-    `is_denied` says whether the tariff plan refuses the excess. `is_now` says whether the excess exists today.
+    `amount` is the excess. `denied` is true if the budget refuses the excess, and false if the budget only warns.
     """
 
-    tenant: str
     day: datetime.date
     amount: Decimal
-    is_denied: bool
-    is_now: bool
+    is_denied: bool = msgspec.field(name="denied")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +90,12 @@ class CostChange:
         )
 
     @property
-    def over_budget(self) -> OverBudget | None:
+    def over_budget(self) -> OverBudgetOutput | None:
         """Return the first excess over the budget that the change causes or increases; None if there is none."""
         for cost_day in self.days:
             over = _amount_above(cost_day.after, self.budget)
             if over > _amount_above(cost_day.before, self.budget_before):
-                return OverBudget(self.tenant, cost_day.day, over, self.denies_excess, cost_day is self.days[0])
+                return OverBudgetOutput(cost_day.day, over, self.denies_excess)
         return None
 
 

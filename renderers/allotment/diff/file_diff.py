@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from allotment.declared.inventory import compute_blob_id
 from allotment.manifests import paths
+from allotment.output_part import Part
 
 FileStep = tuple[str, str | None, str | None]  # path, blob ID before, blob ID after
 
@@ -23,13 +24,15 @@ class FileDiff:
     after: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class FileCounts:
-    """The numbers of added, changed and removed rendered files.
+class FilesOutput(Part, frozen=True):
+    """The numbers of changed files.
 
-    `markers` is the number of folder markers among these files.
+    `declared` counts declarations, and `outside` counts files outside the declarations. The other fields count rendered
+    files. `markers` counts the folder markers among the rendered files: files that only keep a folder in Git.
     """
 
+    declared: int
+    outside: int
     added: int
     changed: int
     removed: int
@@ -37,16 +40,16 @@ class FileCounts:
 
     @property
     def total(self) -> int:
-        """Return the number of all changed files."""
+        """Return the number of all changed rendered files."""
         return self.added + self.changed + self.removed
 
     @property
     def object_files(self) -> int:
-        """Return the number of changed files that are not folder markers."""
+        """Return the number of changed rendered files that are not folder markers."""
         return self.total - self.markers
 
 
-NO_FILES = FileCounts(0, 0, 0, 0)
+NO_FILES = FilesOutput(0, 0, 0, 0, 0, 0)
 
 
 def plan_checksum(steps: Iterable[FileStep]) -> str:
@@ -89,10 +92,10 @@ class RenderedFileDiff:
         self.markers += more.markers
         self.diffs += more.diffs[: max(0, self.max_diffs - len(self.diffs))]
 
-    def count_files(self) -> FileCounts:
-        """Return the numbers of added, changed and removed files."""
+    def count_files(self, declared: int, outside: int) -> FilesOutput:
+        """Return the numbers of changed files. `declared` and `outside` are the numbers of files that are not rendered."""
         kinds = Counter(
             "added" if before is None else "removed" if after is None else "changed"
             for _, before, after in (*self.steps, *self.markers)
         )
-        return FileCounts(kinds["added"], kinds["changed"], kinds["removed"], len(self.markers))
+        return FilesOutput(declared, outside, kinds["added"], kinds["changed"], kinds["removed"], len(self.markers))

@@ -11,7 +11,6 @@ instances wait, and which keep earlier units. For all these instances, the effec
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,7 +19,7 @@ from allotment.capacity.allocation import InstanceKey, allocate_units, instance_
 from allotment.capacity.units import UnitClaim
 from allotment.declared.inventory import Catalog
 from allotment.declared.tenant_resources import INSTANCE
-from allotment.diff.change_plan import Destruction, Effect, ResourceChange
+from allotment.diff.change_plan import Effect, LossOutput, ResourceChange
 from allotment.problems import pluralize
 
 RESTART_PREFIX = "is replaced: it restarts, and"
@@ -100,8 +99,8 @@ def _no_pod_claims(_: list[UnitClaim]) -> list[UnitClaim]:
 
 
 def with_allocation(
-    changes: Iterable[ResourceChange], losses: Iterable[Destruction], before: ClaimsSide, after: ClaimsSide
-) -> tuple[tuple[ResourceChange, ...], tuple[Destruction, ...]]:
+    changes: Iterable[ResourceChange], losses: Iterable[LossOutput], before: ClaimsSide, after: ClaimsSide
+) -> tuple[tuple[ResourceChange, ...], tuple[LossOutput, ...]]:
     """Return the changes and losses, corrected for instances that get no unit.
 
     Such an instance neither starts nor restarts.
@@ -131,7 +130,7 @@ def _with_allocation_effect(change: ResourceChange, short: UnallocatedInstances)
     return change
 
 
-def _postpone_losses(losses: Iterable[Destruction], short: UnallocatedInstances) -> Iterator[Destruction]:
+def _postpone_losses(losses: Iterable[LossOutput], short: UnallocatedInstances) -> Iterator[LossOutput]:
     """Yield the losses, with other messages for instances that possibly do not restart.
 
     The message about a retained instance says until when it keeps running. The message about an unknown instance says
@@ -141,13 +140,13 @@ def _postpone_losses(losses: Iterable[Destruction], short: UnallocatedInstances)
     words = {_loss_subject(key): until for key, until in short.retained_instances.items()}
     for loss in losses:
         if loss.message.startswith(RESTART_PREFIX) and loss.subject in unknown:
-            yield replace(
+            yield msgspec.structs.replace(
                 loss,
                 message=f"is replaced if it runs at present: it restarts, and{loss.message.removeprefix(RESTART_PREFIX)}",
             )
         elif loss.message.startswith(RESTART_PREFIX) and (until := words.get(loss.subject)):
             postponed = f"keeps running {until}, and is replaced then: it restarts, and{loss.message.removeprefix(RESTART_PREFIX)}"
-            yield replace(loss, message=postponed)
+            yield msgspec.structs.replace(loss, message=postponed)
         else:
             yield loss
 

@@ -7,7 +7,6 @@ The causes of a change are found in the declarations.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.tenant_resources import INSTANCE, RESOURCE_KINDS, SNAPSHOT, STORAGE
 from allotment.declared.values import format_size
 from allotment.diff.causes import find_causes
-from allotment.diff.change_plan import Action, Destruction, Effect, QuotaChange, ResourceChange, UnitsOutput
+from allotment.diff.change_plan import Action, Effect, LossOutput, QuotaOutput, ResourceChange, UnitsOutput
 from allotment.diff.cluster_moves import Reachable, find_moved_clusters, reachable_resources
 from allotment.diff.cost_diff import CostChange, compare_cost
 from allotment.diff.field_diff import DiffCache
@@ -40,8 +39,8 @@ class TenantDiff(NamedTuple):
     """
 
     resource_changes: list[ResourceChange]
-    losses: list[Destruction]
-    quota_changes: list[QuotaChange]
+    losses: list[LossOutput]
+    quota_changes: list[QuotaOutput]
     cost_change: CostChange
     moved_resources: list[Reachable]
 
@@ -49,7 +48,7 @@ class TenantDiff(NamedTuple):
 def compare_tenant(before: TenantSide, after: TenantSide, cache: DiffCache) -> TenantDiff:
     """Return the effects of a change on a tenant."""
     changes: list[ResourceChange] = []
-    losses: list[Destruction] = []
+    losses: list[LossOutput] = []
     for path in sorted(before.files.keys() | after.files.keys()):
         cluster, _, inner = path.partition("/")
         tree_path = paths.parse_tree_path(inner)
@@ -58,11 +57,7 @@ def compare_tenant(before: TenantSide, after: TenantSide, cache: DiffCache) -> T
             continue
         subject = f"{tree_path.kind} {tree_path.tenant}/{tree_path.resource_name} in {cluster}"
         if lost := _LOSSES_BY_KIND.get(tree_path.kind):
-            volume = cluster, tree_path.tenant, tree_path.kind, tree_path.resource_name
-            losses += (
-                replace(loss, volume=volume) if new is None and tree_path.kind != INSTANCE.word else loss
-                for loss in lost(subject, before, after, tree_path.resource_name, old, new)
-            )
+            losses += lost(subject, before, after, tree_path.resource_name, old, new)
         action, why = _resource_action(
             before, after, tree_path.kind, name=tree_path.resource_name, cluster=cluster, data=(old, new), cache=cache
         )
@@ -137,24 +132,22 @@ def _pod_template(deployment: Object) -> Any:
 
 def _instance_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
-) -> Iterator[Destruction]:
+) -> Iterator[LossOutput]:
     """Yield the loss of an instance: whenever it stops, the data on the disk of its unit is lost."""
     copies = _replica_count(_load_deployment(old)) if old is not None else 0
     if not copies or old is None:
         return
     disk = f"everything on its own disk ({_disk_size_text(before, name)}at /scratch) is lost"
     if new is None:
-        yield Destruction(subject, f"is removed: {disk}")
+        yield LossOutput(subject, f"is removed: {disk}")
         return
     remaining = _replica_count(_load_deployment(new))
     if not remaining:
-        yield Destruction(subject, f"stops: {disk}")
+        yield LossOutput(subject, f"stops: {disk}")
     elif _pod_template(_load_deployment(old)) != _pod_template(_load_deployment(new)):
-        yield Destruction(subject, f"{RESTART_PREFIX} {disk}")
+        yield LossOutput(subject, f"{RESTART_PREFIX} {disk}")
     elif remaining < copies:
-        yield Destruction(
-            subject, f"{copies - remaining} of {copies} copies end: everything on their own disks is lost"
-        )
+        yield LossOutput(subject, f"{copies - remaining} of {copies} copies end: everything on their own disks is lost")
 
 
 def _disk_size_text(side: TenantSide, name: str) -> str:
@@ -165,7 +158,7 @@ def _disk_size_text(side: TenantSide, name: str) -> str:
 
 def _storage_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
-) -> Iterator[Destruction]:
+) -> Iterator[LossOutput]:
     """Yield how a change affects the data of a storage: it is lost, may be deleted, or may be overwritten."""
     old_value = read_volume(old) if old is not None else None
     if old is None or old_value is None:
@@ -173,26 +166,26 @@ def _storage_losses(
     size = format_size(old_value.size)
     new_value = read_volume(new) if new is not None else None
     if new is None or new_value is None:
-        yield Destruction(subject, f"is deleted with its volume of {size} and all data on it")
+        yield LossOutput(subject, f"is deleted with its volume of {size} and all data on it")
         return
     if old_value.deletion_policy != "Delete" and new_value.deletion_policy == "Delete":
-        yield Destruction(subject, f"is marked for deletion: if you remove its file, its volume of {size} is deleted")
+        yield LossOutput(subject, f"is marked for deletion: if you remove its file, its volume of {size} is deleted")
     if (jobs := read_job_names(old)) and read_job_names(new) - jobs:
-        yield Destruction(subject, f"is prepared again: the data on its volume of {size} may be overwritten")
+        yield LossOutput(subject, f"is prepared again: the data on its volume of {size} may be overwritten")
 
 
 def _snapshot_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
-) -> Iterator[Destruction]:
+) -> Iterator[LossOutput]:
     """Yield how a change affects a snapshot: it is lost, or may be deleted."""
     old_value = read_volume(old) if old is not None else None
     if old_value is None:
         return
     new_value = read_volume(new) if new is not None else None
     if new_value is None:
-        yield Destruction(subject, f"is deleted: this state of storage {old_value.source_volume} is lost")
+        yield LossOutput(subject, f"is deleted: this state of storage {old_value.source_volume} is lost")
     elif old_value.deletion_policy != "Delete" and new_value.deletion_policy == "Delete":
-        yield Destruction(subject, "is marked for deletion: if you remove its file, the snapshot is deleted")
+        yield LossOutput(subject, "is marked for deletion: if you remove its file, the snapshot is deleted")
 
 
 _LOSSES_BY_KIND = {INSTANCE.word: _instance_losses, STORAGE.word: _storage_losses, SNAPSHOT.word: _snapshot_losses}
@@ -223,8 +216,8 @@ def _mark_replacements(before: TenantSide, after: TenantSide, changes: list[Reso
     return new_changes
 
 
-def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChange]:
-    """Yield a QuotaChange for each dimension of a tenant's quota if its use or its limit changes."""
+def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaOutput]:
+    """Yield a QuotaOutput for each dimension of a tenant's quota if its use or its limit changes."""
     name = (after.folder if after.folder.paths() else before.folder).name
     old, new = compute_quota_usage(before.catalog, before.folder), compute_quota_usage(after.catalog, after.folder)
     old_limits, limits = limits_of(before.catalog, before.folder), limits_of(after.catalog, after.folder)
@@ -239,7 +232,7 @@ def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChang
         most, most_before = (limit.gpus.get(model, 0) if limit else None for limit in (limits, old_limits))
         used, used_now = (side.gpus.get(model, Fraction(0)) for side in (old, new))
         yield from _changed_usage(
-            QuotaChange(
+            QuotaOutput(
                 tenant=name,
                 dimension=f"{model} GPUs",
                 before=used,
@@ -252,31 +245,29 @@ def _quota_changes(before: TenantSide, after: TenantSide) -> Iterator[QuotaChang
         most, most_before = (getattr(limit, field) if limit else None for limit in (limits, old_limits))
         used, used_now = (Fraction(getattr(side, field)) for side in (old, new))
         yield from _changed_usage(
-            QuotaChange(
+            QuotaOutput(
                 tenant=name,
                 dimension=field,
                 before=used,
                 after=used_now,
                 limit=most,
                 limit_before=most_before,
-                is_size=field == "storage",
             )
         )
 
 
-def _changed_usage(amount: QuotaChange) -> Iterator[QuotaChange]:
+def _changed_usage(amount: QuotaOutput) -> Iterator[QuotaOutput]:
     """Yield `amount` if the use of its dimension changes, or if the limits before and after the change differ.
 
     If the limit after the change is unknown, the limit before the change replaces it.
     """
     limited = amount.limit is not None and amount.limit_before is not None
     if amount.before != amount.after or (limited and amount.limit != amount.limit_before):
-        yield (
-            amount if limited else replace(amount, limit=amount.limit_before if amount.limit is None else amount.limit)
-        )
+        limit = amount.limit_before if amount.limit is None else amount.limit
+        yield amount if limited else msgspec.structs.replace(amount, limit=limit)
 
 
-def node_pool_losses(before: Catalog, after: Catalog) -> Iterator[Destruction]:
+def node_pool_losses(before: Catalog, after: Catalog) -> Iterator[LossOutput]:
     """Yield a loss for each pool that loses its NodePool object, because Karpenter then deletes the nodes of the pool.
 
     The nodes of a static pool do not belong to Allotment: the nodes and their pods stay.
@@ -286,7 +277,7 @@ def node_pool_losses(before: Catalog, after: Catalog) -> Iterator[Destruction]:
         for pool, declared in cluster.of_kind(NodePool).items():
             new = remaining.get(pool)
             if declared.model.spec.karpenter is not None and (new is None or new.model.spec.karpenter is None):
-                yield Destruction(
+                yield LossOutput(
                     f"node pool {name}/{pool}", "is removed: its nodes are deleted, and everything on them stops"
                 )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from allotment.billing.declared_costs import DeclaredCost, TenantMonth
-from allotment.capacity.pricing import format_money
+from allotment.billing.declared_costs import TenantMonth
+from allotment.capacity.pricing import Cost, format_money
 from allotment.declared.tenant_resources import INSTANCE
 from allotment.declared.values import format_size
 from allotment.diff.month_forecast import MonthForecast
@@ -14,7 +14,7 @@ from allotment.reports.invoice_texts import KIND_NAMES
 from allotment.reports.list_table import ListColumn
 
 
-def resource_columns(currency: str) -> list[ListColumn[DeclaredCost]]:
+def resource_columns(currency: str) -> list[ListColumn[Cost]]:
     """Return the columns of the costs of resources."""
     return [
         ListColumn("resource", lambda cost: f"{KIND_NAMES[cost.kind]} {cost.name}"),
@@ -22,10 +22,10 @@ def resource_columns(currency: str) -> list[ListColumn[DeclaredCost]]:
         ListColumn("spec", lambda cost: cost.offer),
         ListColumn("labels", _format_labels),
         ListColumn("quantity", _format_quantity),
-        ListColumn("price", lambda cost: "-" if cost.price is None else f"{cost.price:f}"),
+        ListColumn("price", lambda cost: f"{cost.price:f}" if cost.has_price else "-"),
         ListColumn(
             "month",
-            lambda cost: _format_money(None if cost.price is None else cost.per_month),
+            lambda cost: _format_money(cost.per_month if cost.has_price else None),
             title=f"{currency}/MONTH",
         ),
     ]
@@ -76,11 +76,11 @@ def describe_near_budget(forecast: MonthForecast) -> str:
     return f"the forecast for {forecast.month} {what} the budget of {format_money(forecast.budget)}"
 
 
-def _format_labels(cost: DeclaredCost) -> str:
+def _format_labels(cost: Cost) -> str:
     return ", ".join(f"{key}={value}" for key, value in sorted(cost.labels.items())) or "-"
 
 
-def _format_quantity(cost: DeclaredCost) -> str:
+def _format_quantity(cost: Cost) -> str:
     return pluralize(cost.quantity, "unit") if cost.kind == INSTANCE.kind.name else format_size(cost.quantity)
 
 

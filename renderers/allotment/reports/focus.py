@@ -84,7 +84,7 @@ def _list_cells(bill: MonthlyBill, invoice: Invoice, line: InvoiceLine) -> Itera
     yield from (("ResourceName", _text(key.name)), ("ResourceType", KIND_NAMES[key.kind]))
     yield from (("ServiceCategory", category), ("ServiceSubcategory", subcategory), ("ServiceName", service))
     yield from (("SkuId", offer), ("SkuPriceId", f"{offer}@{price}" if price else ""))
-    yield "Tags", json.dumps(dict(key.labels), sort_keys=True)
+    yield "Tags", json.dumps(key.labels, sort_keys=True)
 
 
 def _find_charge_period(bill: MonthlyBill, line: InvoiceLine) -> tuple[int, int]:

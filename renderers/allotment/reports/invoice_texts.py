@@ -42,7 +42,7 @@ def format_quantity(key: LineKey, weighted_seconds: int) -> str:
 
 def format_labels(key: LineKey) -> str:
     """Return the labels as `key=value`, separated by commas; a dash if there are none."""
-    return ", ".join(f"{name}={value}" for name, value in key.labels) or "-"
+    return ", ".join(f"{name}={value}" for name, value in sorted(key.labels.items())) or "-"
 
 
 def format_price(key: LineKey) -> str:

@@ -86,10 +86,11 @@ def compute_bill(uses: Sequence[Use]) -> MonthlyBill:
 
 
 def describe_line(share: Share, number: int) -> InvoiceLine:
-    key = LineKey(share.use.kind, share.use.name, share.use.cluster, share.use.offer, (), Decimal("0.07"))
+    key = LineKey(share.use.kind, share.use.name, share.use.cluster, share.use.offer, {}, Decimal("0.07"))
     zero = Decimal("0.00")
     return InvoiceLine(
         number=number,
+        adjusts="",
         key=key,
         weighted_seconds=(share.certain_end - share.start) * share.use.weight,
         unknown_weighted_seconds=0,

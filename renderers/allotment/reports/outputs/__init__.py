@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from decimal import Decimal
+from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
@@ -55,6 +57,8 @@ OUTPUTS = (
     "doctor",
 )
 
+_FRACTION_DIGITS = 12  # decimal places
+_CUSTOM_SCHEMAS: dict[type, dict[str, Any]] = {Fraction: {"type": "number"}}
 _FORMAT_TYPES = {"decimal": "number", "date": "string"}
 _NON_ASCII = re.compile("[^\x00-\x7e]+")
 _WORD_SEPARATOR = re.compile("[ -]")
@@ -66,9 +70,13 @@ def as_json(output: Output) -> str:
     The text is in ASCII, so that text from others cannot control a terminal. An amount of money is a number with all
     its digits.
     """
-    data = msgspec.json.Encoder(decimal_format="number").encode(output)
+    data = msgspec.json.Encoder(decimal_format="number", enc_hook=_encode_fraction).encode(output)
     text = msgspec.json.format(data, indent=2).decode()
     return _NON_ASCII.sub(lambda match: json.dumps(match.group())[1:-1], text) + "\n"
+
+
+def _encode_fraction(value: Fraction) -> Decimal:
+    return round(Decimal(value.numerator) / Decimal(value.denominator), _FRACTION_DIGITS).normalize()
 
 
 def schema_file(command: str) -> str:
@@ -85,7 +93,9 @@ def output_schema(command: str) -> dict[str, Any]:
 
 def schema_of(output: type[Output], command: str) -> dict[str, Any]:
     """Return the JSON Schema of an output type."""
-    (schema,), parts = msgspec.json.schema_components([output], ref_template="#/$defs/{name}")
+    (schema,), parts = msgspec.json.schema_components(
+        [output], ref_template="#/$defs/{name}", schema_hook=_CUSTOM_SCHEMAS.__getitem__
+    )
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"allot {command} --output json"}
     return {**head, **schema, "$defs": {name: _normalize_schema(parts[name]) for name in sorted(parts)}}
 

@@ -7,7 +7,8 @@ from decimal import Decimal
 
 import msgspec
 
-from allotment.billing.declared_costs import DeclaredCost, DeclaredCosts, TenantMonth
+from allotment.billing.declared_costs import DeclaredCosts, TenantMonth
+from allotment.capacity.pricing import Cost
 from allotment.declared.tenant_resources import INSTANCE
 from allotment.declared.values import GIBI
 from allotment.output_part import Part
@@ -76,7 +77,7 @@ class CostOutput(Output, frozen=True, kw_only=True, tag="CostOutput"):
     sums: tuple[AmountOutput, ...]
 
 
-def resource_cost_output(cost: DeclaredCost) -> ResourceCostOutput:
+def resource_cost_output(cost: Cost) -> ResourceCostOutput:
     """Return the output of the cost of a resource."""
     is_instance = cost.kind == INSTANCE.kind.name
     return ResourceCostOutput(
@@ -88,8 +89,8 @@ def resource_cost_output(cost: DeclaredCost) -> ResourceCostOutput:
         labels=dict(cost.labels),
         units=cost.quantity if is_instance else None,
         size_gib=None if is_instance else round_number(Decimal(cost.quantity) / GIBI),
-        price=cost.price,
-        per_month=round_number(cost.per_month),
+        price=cost.price if cost.has_price else None,
+        per_month=round_number(cost.per_month if cost.has_price else Decimal(0)),
     )
 
 

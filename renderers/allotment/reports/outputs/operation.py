@@ -8,6 +8,8 @@ import msgspec
 
 from allotment.reports.outputs.output import Output
 
+OperationState = Literal["Folder", "Commit", "Branch", "PullRequest", "Closed", "Merged"]
+
 
 class OperationOutput(Output, frozen=True, kw_only=True, tag="OperationOutput"):
     """The change that has an operation ID.
@@ -19,7 +21,7 @@ class OperationOutput(Output, frozen=True, kw_only=True, tag="OperationOutput"):
     """
 
     operation_id: str = msgspec.field(name="operationID")
-    state: Literal["Folder", "Commit", "Branch", "PullRequest", "Closed", "Merged"]
+    state: OperationState
     title: str
     resources: tuple[str, ...]
     commit: str | None = None

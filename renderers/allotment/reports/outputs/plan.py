@@ -4,57 +4,21 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
-from fractions import Fraction
 
 import msgspec
 
 from allotment import API_VERSION
-from allotment.diff.change_plan import ChangePlan, QuotaChange, ResourceChange, UnitsOutput, WorkTree
+from allotment.diff.change_plan import ChangePlan, LossOutput, QuotaOutput, ResourceChange, UnitsOutput, WorkTree
 from allotment.diff.cold_starts import ColdStart
-from allotment.diff.cost_diff import CostDay, CostPart
+from allotment.diff.cost_diff import CostDay, CostPart, OverBudgetOutput
 from allotment.diff.declared_change import DeclaredChange
-from allotment.diff.file_diff import FileDiff
+from allotment.diff.file_diff import FileDiff, FilesOutput
 from allotment.diff.month_forecast import MonthForecast
 from allotment.diff.other_files import OtherFile
 from allotment.output_part import Part
 from allotment.reports.outputs.output import Output, output_of
 from allotment.reports.outputs.validate import ProblemOutput
 from allotment.reports.plan.rows import diff_lines
-
-_DIGITS = 12  # decimal places of a fraction
-
-
-class LossOutput(Part, frozen=True):
-    """A destruction: its subject, and a description."""
-
-    subject: str = msgspec.field(name="what")
-    message: str = msgspec.field(name="words")
-
-
-class QuotaOutput(Part, frozen=True):
-    """A tenant's use of one part of its quota, before and after the change.
-
-    `what` is the part, such as a GPU model. Sizes are in bytes. A limit is null if the tenant's tariff plan is
-    absent or can't be read.
-    """
-
-    tenant: str
-    dimension: str = msgspec.field(name="what")
-    before: Decimal
-    after: Decimal
-    limit_before: int | None
-    limit: int | None
-
-
-class OverBudgetOutput(Part, frozen=True):
-    """The first day on which the change causes or increases an excess of the tenant's cost over the budget.
-
-    `amount` is the excess. `denied` is true if the budget refuses the excess, and false if the budget only warns.
-    """
-
-    day: datetime.date
-    amount: Decimal
-    is_denied: bool = msgspec.field(name="denied")
 
 
 class CostOutput(Part, frozen=True):
@@ -100,21 +64,6 @@ class BrakeOutput(Part, frozen=True):
     plan_message: str = msgspec.field(name="words")
     tenant: str | None = None
     checksum: str | None = None
-
-
-class FilesOutput(Part, frozen=True):
-    """The numbers of changed files.
-
-    `declared` counts declarations, and `outside` counts files outside the declarations. The other fields count rendered
-    files. `markers` counts the folder markers among the rendered files: files that only keep a folder in Git.
-    """
-
-    declared: int
-    outside: int
-    added: int
-    changed: int
-    removed: int
-    markers: int
 
 
 class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
@@ -169,27 +118,16 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
 
 def plan_output(plan: ChangePlan) -> PlanOutput:
     """Return the output of a plan."""
-    other, files = plan.other_files, plan.file_counts
+    other = plan.other_files
     return output_of(
         PlanOutput,
         plan,
         api_version=API_VERSION,
-        quota_changes=tuple(map(_quota_output, plan.quota_changes)),
         outside=other.files,
         outside_count=other.total,
-        files=output_of(FilesOutput, files, declared=plan.declared_files, outside=other.total),
         declaration_diffs=tuple(map(_diff_output, plan.declaration_diffs)),
         object_diffs=tuple(map(_diff_output, plan.object_diffs)),
     )
-
-
-def _quota_output(amount: QuotaChange) -> QuotaOutput:
-    before, after = _decimal_number(amount.before), _decimal_number(amount.after)
-    return output_of(QuotaOutput, amount, before=before, after=after)
-
-
-def _decimal_number(amount: Fraction) -> Decimal:
-    return round(Decimal(amount.numerator) / Decimal(amount.denominator), _DIGITS).normalize()
 
 
 def _diff_output(diff: FileDiff) -> DiffOutput:

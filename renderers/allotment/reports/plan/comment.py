@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from allotment.diff.change_plan import ChangePlan, Destruction
+from allotment.diff.change_plan import ChangePlan, LossOutput
 from allotment.diff.declared_change import NEVER_TRUNCATED
 from allotment.diff.file_diff import FileDiff
 from allotment.diff.other_files import MAX_SHOWN_PER_TOPIC
@@ -140,7 +140,7 @@ def _problem_item(problem: Problem) -> str:
 
 def _danger_text(
     plan: ChangePlan,
-    rows: Callable[[tuple[Destruction, ...]], Iterator[str]],
+    rows: Callable[[tuple[LossOutput, ...]], Iterator[str]],
     changes: Callable[[Sequence[tuple[str, str]]], Iterator[str]],
     most: int,
 ) -> str:
@@ -179,11 +179,11 @@ def _group_by_file(texts: Sequence[tuple[str, str]]) -> Iterator[str]:
         yield f"- {code_span(path, _MESSAGE_LENGTH)}: {code_span('; '.join(words), _UNLIMITED)}"
 
 
-def _loss_items(losses: tuple[Destruction, ...]) -> Iterator[str]:
+def _loss_items(losses: tuple[LossOutput, ...]) -> Iterator[str]:
     return (f"- {code_span(loss.subject, _MESSAGE_LENGTH)} {loss.message}" for loss in losses)
 
 
-def _group_alike_losses(losses: tuple[Destruction, ...]) -> Iterator[str]:
+def _group_alike_losses(losses: tuple[LossOutput, ...]) -> Iterator[str]:
     """Yield one list item for each kind of loss, with all resources that lose data or processes in this way."""
     alike: dict[str, list[str]] = {}
     for loss in losses:
@@ -207,7 +207,7 @@ def _comment_sections(plan: ChangePlan) -> Iterator[_Section]:
         )
     for title, diffs in (("Declarations", plan.declaration_diffs), ("Objects", plan.object_diffs)):
         items = [_diff_block(diff) for diff in diffs]
-        count = plan.file_counts.object_files if title == "Objects" else plan.declared_files
+        count = plan.files.object_files if title == "Objects" else plan.files.declared
         if items:
             header = f"<details><summary>{title}: {count:,} file{'' if count == 1 else 's'}</summary>"
             yield _Section(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from allotment.capacity.pricing import HOURS_A_MONTH, format_money, format_signed
 from allotment.declared.values import format_decimal, format_size
-from allotment.diff.change_plan import MAX_NAMED_TENANTS, ChangePlan, Effect, QuotaChange
+from allotment.diff.change_plan import MAX_NAMED_TENANTS, ChangePlan, Effect, QuotaOutput
 from allotment.diff.cold_starts import ColdStart
 from allotment.diff.cost_diff import CostChange
 from allotment.diff.declared_change import ACCESS_GROUPS, NEVER_TRUNCATED, TOPICS, DeclaredChange
@@ -327,11 +327,13 @@ def _over_budget_notes(plan: ChangePlan) -> Iterator[str]:
     Tenants with a budget that only warns are left out.
     """
     over = [
-        excess for cost in plan.cost_changes if (excess := cost.over_budget) and excess.is_denied and not excess.is_now
+        (cost.tenant, excess)
+        for cost in plan.cost_changes
+        if (excess := cost.over_budget) and excess.is_denied and excess.day != cost.days[0].day
     ]
-    for excess in over[:MAX_NAMED_TENANTS]:
+    for tenant, excess in over[:MAX_NAMED_TENANTS]:
         yield (
-            f"⚠ From {excess.day} on {excess.tenant} costs {format_money(excess.amount)} {plan.currency} more than its budget. From "
+            f"⚠ From {excess.day} on {tenant} costs {format_money(excess.amount)} {plan.currency} more than its budget. From "
             "that day on, it keeps its last published manifests until it declares less or its budget grows."
         )
     if len(over) > MAX_NAMED_TENANTS:
@@ -385,12 +387,12 @@ def _causes_text(reasons: Sequence[str]) -> str:
 
 def files_text(plan: ChangePlan) -> str:
     """Return the numbers of changed files."""
-    files = plan.file_counts
+    files = plan.files
     kinds = ((files.added, "added"), (files.changed, "changed"), (files.removed, "removed"))
     how = ", ".join(f"{count:,} {word}" for count, word in kinds if count)
     markers = f", including {pluralize(files.markers, 'folder marker')}" if files.markers else ""
     other_files = f", {pluralize(plan.other_files.total, 'other file')}" if plan.other_files.total else ""
-    declared = f"{pluralize(plan.declared_files, 'declared file')}{other_files} and {pluralize(files.total, 'rendered file')} change"
+    declared = f"{pluralize(files.declared, 'declared file')}{other_files} and {pluralize(files.total, 'rendered file')} change"
     return f"{declared}{f' ({how}{markers})' if how else ''}."
 
 
@@ -398,8 +400,8 @@ def _change_text(before: object, after: object) -> str:
     return str(after) if before == after else f"{before} → {after}"
 
 
-def _quota_amount(amount: QuotaChange, value: Fraction) -> str:
-    return format_size(int(value)) if amount.is_size else format_decimal(value)
+def _quota_amount(amount: QuotaOutput, value: Fraction) -> str:
+    return format_size(int(value)) if amount.dimension == "storage" else format_decimal(value)
 
 
 def diff_lines(diff: FileDiff) -> list[str]:

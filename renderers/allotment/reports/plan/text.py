@@ -108,8 +108,8 @@ def _diff_output_lines(plan: ChangePlan) -> Iterator[Line]:
         yield Line("")
         for line in diff_lines(diff):
             yield Line(escape_invisible(line), styles.get(line[:1], ""))
-    if hidden := plan.declared_files - len(plan.declaration_diffs):
+    if hidden := plan.files.declared - len(plan.declaration_diffs):
         yield Line(f"and {hidden:,} more declared files, not shown")
-    if hidden := plan.file_counts.object_files - len(plan.object_diffs):
+    if hidden := plan.files.object_files - len(plan.object_diffs):
         yield Line(f"and {hidden:,} more rendered files, not shown")
     yield Line("")

@@ -8,11 +8,11 @@ from decimal import Decimal
 
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.billing.cost_forecast import CostStep
-from allotment.billing.declared_costs import DeclaredCost, DeclaredCosts, TenantMonth, describe_cost
+from allotment.billing.declared_costs import DeclaredCosts, TenantMonth
 from allotment.billing.periods import find_day, format_moment
 from allotment.billing.prices import PriceList
 from allotment.billing.recorded_use import UsageRecord
-from allotment.capacity.pricing import monthly_costs, price_days, sum_by_cluster
+from allotment.capacity.pricing import Cost, monthly_costs, price_days, sum_by_cluster
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.platform import Billing
 from allotment.declared.layout import Scope
@@ -54,13 +54,12 @@ def compute_costs(
         find_unobserved_times(find_declaration_times(source) if declared is None else declared, record, month),
         bills_unknown=billing.unknown == "Billed",
     )
-    resources: list[DeclaredCost] = []
+    resources: list[Cost] = []
     months: list[TenantMonth] = []
     for name in sorted(tenants):
         scope = Scope("tenant", name)
         folder = read_folder(scope, read_scope(source, scope).files)[0]
-        monthly = monthly_costs(catalog, folder)
-        costs = [describe_cost(name, cost) for cost in monthly]
+        costs = monthly_costs(catalog, folder)
         resources += costs
         spending = compute_spending(catalog, folder)
         forecast = None
@@ -69,7 +68,7 @@ def compute_costs(
             budget = spending.budget.per_month if spending.budget else None
             is_denied = spending.budget is not None and spending.budget.enforcement == "Deny"
             forecast = forecaster.forecast(
-                name, steps, steps, sum_by_cluster(monthly), budgets=(budget, budget), is_denied=is_denied
+                name, steps, steps, sum_by_cluster(costs), budgets=(budget, budget), is_denied=is_denied
             )
         clusters = sorted({cost.cluster for cost in costs})
         months.append(TenantMonth(spending, forecast, tuple(_list_unobserved(clusters, record, month))))

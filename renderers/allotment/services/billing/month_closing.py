@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from allotment.billing.ledger import close_month
 from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import next_month
@@ -12,32 +14,24 @@ from allotment.branches.platform_settings import ORIGIN, read_platform
 from allotment.capacity.pricing import format_money
 from allotment.problems import OperationRefused
 from allotment.reports.invoice_pages import describe_unpriced_line
+from allotment.reports.outputs.month_close import MonthCloseOutput, list_closed_invoices
 from allotment.reports.record_notes import SHALLOW_HISTORY, UNSIGNED, describe_record, list_price_doubts
 from allotment.services.billing.billing_source import BillingSource, read_record
 from allotment.services.billing.closed_bill import compute_open_bill
-from allotment.services.billing.ledger_branch import LedgerBranch, push_closing, write_closing
+from allotment.services.billing.ledger_branch import LedgerBranch, push_closing, tag_name, write_closing
 from allotment.services.billing.ledger_check import require_sound_ledger
 
 
 class ClosingDraft(NamedTuple):
     """A month that can be closed, or the reasons why it can't.
 
-    `refusals` prevent the closing. A person may accept the doubts, each kind by itself:
-
-    - `unknowns` describe usage that nobody knows, or knows only later.
-    - `unsigned` names the clusters without a declared key. Everyone with write access can write their usage.
-    - `late_prices` describes the prices and settings that were merged after the time that they apply to.
-
-    `notes` name adjustments that can't be computed. `key` is the public SSH key of the tag; empty if none is declared.
+    `output` has the refusals, which prevent the closing, and the doubts. A person may accept the doubts, each kind by itself. `key`
+    is the public SSH key of the tag; empty if none is declared.
     """
 
     bill: MonthlyBill
     key: str
-    refusals: tuple[str, ...]
-    unknowns: tuple[str, ...]
-    unsigned: tuple[str, ...]
-    late_prices: tuple[str, ...]
-    notes: tuple[str, ...]
+    output: MonthCloseOutput
 
 
 def draft_closing(source: BillingSource, ledger: LedgerBranch, month: str, now: int) -> ClosingDraft:
@@ -61,32 +55,38 @@ def draft_closing(source: BillingSource, ledger: LedgerBranch, month: str, now: 
         )
     elif key is None:
         refusals.insert(0, "declare the key of the tags first: spec.billing.publicKey of the platform")
-    return ClosingDraft(
-        bill=bill,
-        key=key or "",
+    unsigned = tuple(
+        f"{record.cluster}: {UNSIGNED}" for record in bill.clusters if record.commit and not record.is_signed
+    )
+    output = MonthCloseOutput(
+        month=bill.month,
+        currency=bill.currency,
+        total=bill.total,
+        commit=None,
+        tag=None,
+        invoices=list_closed_invoices(bill),
         refusals=tuple(refusals),
         unknowns=tuple(_list_unknowns(source, ledger, bill)),
-        unsigned=tuple(
-            f"{record.cluster}: {UNSIGNED}" for record in bill.clusters if record.commit and not record.is_signed
-        ),
+        unsigned=unsigned,
         late_prices=tuple(list_price_doubts(bill._replace(has_price_history=True))),
         notes=notes,
     )
+    return ClosingDraft(bill, key or "", output)
 
 
-def write_month(source: BillingSource, ledger: LedgerBranch, draft: ClosingDraft) -> str:
-    """Write a closed month with all its doubts and its signed tag to origin, and return the commit.
+def write_month(source: BillingSource, ledger: LedgerBranch, draft: ClosingDraft) -> MonthCloseOutput:
+    """Write a closed month with all its doubts and its signed tag to origin, and return it with the commit and the tag.
 
     Raises OperationRefused if Git can't sign with the declared key, or if another closing was faster.
     """
     closed = close_month(draft.bill)
     evidence = [cluster.commit for cluster in closed.closing.clusters]
     author = source.clone.repository.committer()
-    doubts = (*draft.unknowns, *draft.unsigned, *draft.late_prices)
+    doubts = (*draft.output.unknowns, *draft.output.unsigned, *draft.output.late_prices)
     commit, tag = write_closing(ledger, closed, evidence, doubts, author, draft.key)
     if not push_closing(source.clone.remote(ORIGIN), draft.bill.month, commit, tag):
         raise OperationRefused("another closing was faster: run the command again")
-    return commit
+    return msgspec.structs.replace(draft.output, commit=commit, tag=tag_name(draft.bill.month))
 
 
 def _list_refusals(ledger: LedgerBranch, bill: MonthlyBill, now: int) -> Iterator[str]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import zip_longest
-from typing import NamedTuple
 
-from allotment.billing.ledger import Closing, close_month, dump_month
+from allotment.billing.ledger import close_month, dump_month
 from allotment.problems import OperationRefused
-from allotment.reports.outputs.month_verify import DifferenceOutput
+from allotment.reports.outputs.month_verify import DifferenceOutput, MonthVerifyOutput
 from allotment.services.billing.billing_source import BillingSource
 from allotment.services.billing.closed_bill import recompute_month
 from allotment.services.billing.ledger_branch import LedgerBranch
@@ -17,28 +16,10 @@ from allotment.services.billing.ledger_check import RESTORE_ADVICE, find_faults,
 _END = "(end of the file)"
 
 
-class Verification(NamedTuple):
-    """The result of a verification.
-
-    `commit` closed the month. `is_signed` says whether the tag has the signature of the key that the platform declared then.
-    `problems` and `difference` are the reasons why the month is not as it was closed; both are empty if it is.
-    """
-
-    commit: str
-    closing: Closing
-    file_count: int
-    is_signed: bool
-    problems: tuple[str, ...]
-    difference: DifferenceOutput | None
-
-    @property
-    def is_verified(self) -> bool:
-        """Whether the month is as it was closed."""
-        return not self.problems and self.difference is None
-
-
-def verify_month(source: BillingSource, ledger: LedgerBranch, month: str) -> Verification:
+def verify_month(source: BillingSource, ledger: LedgerBranch, month: str) -> MonthVerifyOutput:
     """Return the result of the verification of a closed month.
+
+    It has the problems and the difference because of which the month is not as it was closed; none of them if it is.
 
     Raises OperationRefused if neither a tag nor a folder has the month, or if its closing can't be read.
     """
@@ -56,11 +37,14 @@ def verify_month(source: BillingSource, ledger: LedgerBranch, month: str) -> Ver
     else:
         problems += [f"{record.cluster}: {problem}" for record in bill.clusters for problem in record.problems]
         difference = find_difference(files, dump_month(close_month(bill)))
-    return Verification(
-        commit=ledger.closings[month],
-        closing=closing,
-        file_count=len(files),
+    return MonthVerifyOutput(
+        month=closing.month,
+        is_verified=not problems and difference is None,
         is_signed=is_signed(source, ledger, month, closing),
+        commit=ledger.closings[month],
+        total=closing.total,
+        currency=closing.currency,
+        file_count=len(files),
         problems=tuple(problems),
         difference=difference,
     )

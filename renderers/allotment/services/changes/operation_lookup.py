@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Literal, NamedTuple
+
+import msgspec
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.adapters.forge.forge import PullRequest
@@ -17,23 +18,12 @@ from allotment.declared.layout import ROOTS, DeclarationPath, parse_path
 from allotment.edits.field_assignments import DeclarationName
 from allotment.edits.operation_id import field_pattern, name_operation_branch
 from allotment.problems import pluralize
+from allotment.reports.outputs.operation import OperationOutput, OperationState
 from allotment.services.changes.change_target import BranchTarget
 from allotment.services.changes.declared_files import open_declarations
 from allotment.services.changes.operations import OperationFinder, OperationUse
 
-OperationState = Literal["Folder", "Commit", "Branch", "PullRequest", "Closed", "Merged"]
 FindPullRequest = Callable[[], tuple[PullRequest, OperationUse | None] | None]
-
-
-class LocatedOperation(NamedTuple):
-    """The change of an operation, and how far it went. An empty text stands for an absent value."""
-
-    state: OperationState
-    title: str
-    resources: tuple[str, ...]
-    commit: str = ""
-    branch: str = ""
-    url: str = ""
 
 
 class OperationLookup:
@@ -42,23 +32,23 @@ class OperationLookup:
     def __init__(self, root: Path, repository: Repository, operation_id: str) -> None:
         self._root, self._repository, self._id = root, repository, operation_id
 
-    def find_at_remote(self, target: BranchTarget, find_pull: FindPullRequest) -> LocatedOperation | None:
+    def find_at_remote(self, target: BranchTarget, find_pull: FindPullRequest) -> OperationOutput | None:
         """Return the change at the remote. `find_pull` returns the pull request of the operation and its commit."""
         use, pull = target.find_use(), find_pull()
         if use is None and pull is not None:
             use = pull[1]
         if use is None:
             return None
-        branch = name_operation_branch(self._id) if target.has_operation_branch or pull else ""
-        url = pull[0].url if pull else ""
+        branch = name_operation_branch(self._id) if target.has_operation_branch or pull else None
+        url = pull[0].url or None if pull else None
         state: OperationState = "Branch"
         if (pull is not None and pull[0].merge_commit) or was_merged(self._repository, use.commit, target.base.commit):
             state = "Merged"
         elif pull is not None:
             state = "PullRequest" if pull[0].is_open else "Closed"
-        return self._describe(use.commit, state)._replace(branch=branch, url=url)
+        return msgspec.structs.replace(self._describe(use.commit, state), branch=branch, url=url)
 
-    def find_in_folder(self) -> LocatedOperation | None:
+    def find_in_folder(self) -> OperationOutput | None:
         """Return the change in the history of HEAD, or in uncommitted files."""
         if not self._repository.has_commits() or self._repository.git.work_tree is None:
             return None
@@ -71,9 +61,9 @@ class OperationLookup:
         paths = [path for path in uncommitted_files(self._root) if line.search(declarations.read(path) or b"")]
         if not paths:
             return None
-        return LocatedOperation("Folder", f"{pluralize(len(paths), 'uncommitted file')}", _name_resources(paths))
+        return self._build_output("Folder", pluralize(len(paths), "uncommitted file"), paths)
 
-    def _describe(self, commit: str, state: OperationState) -> LocatedOperation:
+    def _describe(self, commit: str, state: OperationState) -> OperationOutput:
         parents = self._repository.parents(commit)
         prefix = self._repository.folder_prefix(self._root)
         after = self._repository.tree_of(commit, prefix)
@@ -81,7 +71,14 @@ class OperationLookup:
         paths: list[str] = []
         if before and after:
             paths = [change.path for change in TreeComparison(self._repository.trees).compare(before, after)]
-        return LocatedOperation(state, self._repository.subject(commit), _name_resources(paths), commit)
+        return self._build_output(state, self._repository.subject(commit), paths, commit)
+
+    def _build_output(
+        self, state: OperationState, title: str, paths: list[str], commit: str | None = None
+    ) -> OperationOutput:
+        return OperationOutput(
+            operation_id=self._id, state=state, title=title, resources=_name_resources(paths), commit=commit
+        )
 
 
 def _name_resources(paths: Iterable[str]) -> tuple[str, ...]:

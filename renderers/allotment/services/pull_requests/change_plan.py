@@ -25,7 +25,8 @@ from allotment.adapters.git.trees import REGULAR, MalformedTree
 from allotment.adapters.git.work_tree import checked_out_commit, commit_of_folder
 from allotment.branches.platform_settings import has_status_at_origin, read_platform, read_reporter_keys
 from allotment.branches.status_reader import read_cached_cold_times, read_cached_deletion_marks
-from allotment.diff.change_plan import ChangePlan, Destruction, WorkTree
+from allotment.declared.tenant_resources import INSTANCE
+from allotment.diff.change_plan import ChangePlan, LossOutput, WorkTree
 from allotment.diff.cold_starts import ColdStart, ColdStartTime
 from allotment.observed.deletion_point import compute_point_of_no_return, describe_data_deadline
 from allotment.preparation.runtime_state import all_prepared_state
@@ -149,16 +150,14 @@ def _with_status(
         replace(
             plan_result,
             cold_starts=tuple(_with_cold_times(repository, base, plan_result.cold_starts)),
-            destructions=tuple(_with_recovery_deadlines(repository, base, plan_result.destructions)),
+            destructions=tuple(_with_recovery_deadlines(repository, base, plan_result)),
         ),
         now or datetime.datetime.now(datetime.UTC),
     )
 
 
-def _with_recovery_deadlines(
-    repository: Repository, base: CommitSource, losses: Iterable[Destruction]
-) -> Iterator[Destruction]:
-    """Yield the losses. A message about a lost volume also gets the deadline for saving the data.
+def _with_recovery_deadlines(repository: Repository, base: CommitSource, plan: ChangePlan) -> Iterator[LossOutput]:
+    """Yield the losses of a plan. A message about a lost volume also gets the deadline for saving the data.
 
     To save the data, a user declares the volume again before the deadline. The deadline is computed from the last
     fetched status.
@@ -170,19 +169,20 @@ def _with_recovery_deadlines(
             repository, cluster, keys.get(cluster), tenant, is_at_origin=is_at_origin
         )
     )
-    for loss in losses:
-        if loss.volume is None or platform is None:
+    removed = {change.subject: change for change in plan.resource_changes if change.action == "removed"}
+    for loss in plan.destructions:
+        lost = removed.get(loss.subject)
+        if lost is None or lost.kind == INSTANCE.word or platform is None:
             yield loss
             continue
-        cluster, tenant, kind, name = loss.volume
-        mark = marks(cluster, tenant).get((kind, name), "")
+        mark = marks(lost.cluster, lost.tenant).get((lost.kind, lost.name), "")
         point = compute_point_of_no_return(mark, platform.spec.deletion.after)
         message = (
             LOST_IMMEDIATELY
             if point is not None and point <= now
             else describe_data_deadline(mark, platform.spec.deletion.after)
         )
-        yield replace(loss, message=f"{loss.message}; {message}")
+        yield msgspec.structs.replace(loss, message=f"{loss.message}; {message}")
 
 
 def _with_cold_times(

@@ -19,7 +19,7 @@ from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import ROOTS, Scope, folder_of
 from allotment.declared.people import Account
-from allotment.diff.change_plan import ChangePlan, Destruction, problems_caused
+from allotment.diff.change_plan import ChangePlan, LossOutput, problems_caused
 from allotment.diff.cluster_moves import address_losses
 from allotment.diff.cold_starts import find_cold_starts
 from allotment.diff.cost_diff import MAX_DAYS, total_costs
@@ -173,6 +173,7 @@ class MergePlan:
             urls.update(tenant.exposure.moved_with_domain)
         declared = self._diff_declarations(outcomes, urls)
         declarations = filter_declarations(self.changed_files)
+        other_files = group_other_files((file.path, file.action) for file in self._list_outside_files())
         sides = self._list_claims(outcomes)
         resource_changes, losses = with_allocation(
             (resource_change for comparison in comparisons for resource_change in comparison.resource_changes),
@@ -206,13 +207,10 @@ class MergePlan:
             unpriced_tenants=tuple(unpriced),
             resource_changes=resource_changes,
             declaration_diffs=tuple(self._diff_file(changed_file) for changed_file in declarations[:MAX_TEXTS]),
-            declared_files=len(declarations),
-            other_files=group_other_files(
-                (changed_file.path, changed_file.action) for changed_file in self._list_outside_files()
-            ),
+            other_files=other_files,
             brake_excess=excesses[0] if excesses else None,
             object_diffs=tuple(files.diffs),
-            file_counts=files.count_files(),
+            files=files.count_files(len(declarations), other_files.total),
             checksum=plan_checksum(steps),
             skipped_checks=tuple(skipped),
         )
@@ -327,16 +325,16 @@ class MergePlan:
         files.markers += list_platform_markers(files.steps, own)
         return outcomes, files, skipped
 
-    def _find_possible_losses(self, outcomes: Iterable[TenantComparison]) -> Iterator[Destruction]:
+    def _find_possible_losses(self, outcomes: Iterable[TenantComparison]) -> Iterator[LossOutput]:
         """Yield a possible loss for each tenant that is invalid only before the merge.
 
         If the catalog is invalid only before the merge, also yield a possible loss for the catalog.
         """
         if self.platform_errors[0] and not self.platform_errors[1]:
-            yield Destruction("the platform's catalog", _INVALID_BASE_NOTE)
+            yield LossOutput("the platform's catalog", _INVALID_BASE_NOTE)
         for outcome in outcomes:
             if outcome.name in self.invalid_tenants[0] - self.invalid_tenants[1]:
-                yield Destruction(f"tenant {escape_unprintable(outcome.name)}", _INVALID_BASE_NOTE)
+                yield LossOutput(f"tenant {escape_unprintable(outcome.name)}", _INVALID_BASE_NOTE)
 
     def _list_affected_tenants(self, everyone: Collection[str]) -> list[str]:
         """Return the tenants that may differ: those with changed files, or all if the catalog changed."""
