@@ -65,25 +65,21 @@ def command(
     recovery = create_recovery_commit(
         root, ref, what, reason, read_reported_status(repository, remote, clusters, [tenant]), force=force
     )
-    target = Remote(repository, push) if push else None
-    if target:
-        push_recovery(target, recovery)
+    if push:
+        recovery = push_recovery(Remote(repository, push), recovery)
     else:
         create_branch(repository, recovery)
-    branch = recovery.branch.removeprefix("refs/heads/")
     if style == "json":
         from allotment.reports import outputs
-        from allotment.reports.outputs.recover import RecoverOutput
 
-        facts = recovery._asdict() | {"branch": branch}
-        click.echo(
-            outputs.as_json(RecoverOutput(storage=what, pushed=str(target) if target else None, **facts)), nl=False
-        )
+        click.echo(outputs.as_json(recovery), nl=False)
         return
-    click.echo(f"{branch}: {recovery.commit[:12]} raises {what} to attempt {recovery.attempt}. {recovery.because}.")
+    click.echo(
+        f"{recovery.branch}: {recovery.commit[:12]} raises {what} to attempt {recovery.attempt}. {recovery.because}."
+    )
     if recovery.overwrites:
         click.echo(f"With it {recovery.overwrites}.", err=True)
-    click.echo("Open a pull request for this branch." if push else _describe_push(root, ref, branch))
+    click.echo("Open a pull request for this branch." if push else _describe_push(root, ref, recovery.branch))
 
 
 def _describe_push(root: Path, ref: str, branch: str) -> str:

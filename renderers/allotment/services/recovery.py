@@ -7,7 +7,8 @@ number. The commit raises this number. The message of the commit says why the us
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from allotment import conditions as word
 from allotment.adapters.git.commit_source import CommitSource
@@ -27,28 +28,14 @@ from allotment.observed.status import Preparation as Attempt
 from allotment.observed.status import Storage
 from allotment.preparation.job_names import input_hash
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
+from allotment.reports.outputs.recover import RecoverOutput
 
 MAX_ATTEMPTS = 9999
 
 
-class Recovery(NamedTuple):
-    """A commit that raises the attempt number of a storage.
-
-    `branch` is the branch for the commit, and `attempt` the new number. `because` describes the last attempt.
-    `overwrites` is a message about the data that the new attempt may overwrite; empty if the last reported attempt
-    failed.
-    """
-
-    commit: str
-    branch: str
-    attempt: int
-    because: str
-    overwrites: str
-
-
 def create_recovery_commit(
     root: Path, ref: str, storage_path: str, reason: str, reported_status: ReportedStatus, *, force: bool
-) -> Recovery:
+) -> RecoverOutput:
     """Return a commit on top of `ref` that prepares a storage (`tenant/name`) again. The commit has no branch yet.
 
     Raises OperationRefused if `force` is false and the last attempt is not known to have failed. Even with
@@ -77,7 +64,15 @@ def create_recovery_commit(
     last = observed_storage.prepare if observed_storage is not None else None
     failed = last is not None and last.state == word.FAILED and last.reason != word.SUPERSEDED
     overwrites = "" if failed else f"the data on its volume of {format_size(spec.size)} may be overwritten"
-    return Recovery(commit, f"refs/heads/recover/{tenant}/{name}-{attempt}", attempt, because, overwrites)
+    return RecoverOutput(
+        storage=storage_path,
+        branch=f"recover/{tenant}/{name}-{attempt}",
+        commit=commit,
+        attempt=attempt,
+        because=because,
+        overwrites=overwrites,
+        pushed=None,
+    )
 
 
 def require_merged(root: Path, ref: str) -> None:
@@ -96,24 +91,25 @@ def require_merged(root: Path, ref: str) -> None:
         )
 
 
-def create_branch(repository: Repository, recovery: Recovery) -> None:
+def create_branch(repository: Repository, recovery: RecoverOutput) -> None:
     """Create the branch in the clone. Raises OperationRefused if a branch of that name exists.
 
     This is no push to the folder. A stranger may have committed the files of a bare repository there, and Git would run its
     hooks.
     """
-    if not repository.create_ref(recovery.branch, recovery.commit):
-        name = recovery.branch.removeprefix("refs/heads/")
-        raise OperationRefused(f"this clone already has a branch {name}: merge it, or delete it and try again")
-
-
-def push_recovery(remote: Remote, recovery: Recovery) -> None:
-    """Push the commit to its branch. Raises OperationRefused if a branch of that name exists."""
-    if not remote.push({recovery.branch: recovery.commit}):
-        name = recovery.branch.removeprefix("refs/heads/")
+    if not repository.create_ref(f"refs/heads/{recovery.branch}", recovery.commit):
         raise OperationRefused(
-            f"{quote_value(str(remote))} already has a branch {name}: merge it, or delete it and try again"
+            f"this clone already has a branch {recovery.branch}: merge it, or delete it and try again"
         )
+
+
+def push_recovery(remote: Remote, recovery: RecoverOutput) -> RecoverOutput:
+    """Push the commit to its branch, and return the pushed recovery. Raises OperationRefused if a branch of that name exists."""
+    if not remote.push({f"refs/heads/{recovery.branch}": recovery.commit}):
+        raise OperationRefused(
+            f"{quote_value(str(remote))} already has a branch {recovery.branch}: merge it, or delete it and try again"
+        )
+    return msgspec.structs.replace(recovery, pushed=str(remote))
 
 
 def with_attempt(data: bytes, attempt: int) -> bytes:
