@@ -9,17 +9,13 @@ from allotment.edits.change_set import ChangeSet
 from allotment.edits.declarations import Declarations
 from allotment.edits.input_rows import Columns, InputRow, RowProblem, read_rows, refuse_rows
 from allotment.edits.instance_creation import InstanceOptions, ListGPUSpecs, NewInstance, create_instance
+from allotment.edits.option_tables import INSTANCE_OPTIONS
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
 
 _PLACEHOLDER = "{n}"
 _NAME = "name"
-_LISTS = ("port", "storage", "new-storage", "env", "label", "access")
-_FIELDS = {"port": "ports", "storage": "storages", "new-storage": "new_storages", "label": "labels"}
-_OPTIONS = tuple(
-    next((column for column, field in _FIELDS.items() if field == name), name.replace("_", "-"))
-    for name in InstanceOptions._fields
-)
-_COLUMNS = Columns((_NAME, *_OPTIONS), (_NAME,), _LISTS)
+_ROWS_BY_NAME = {row.name: row for row in INSTANCE_OPTIONS}
+_COLUMNS = Columns((_NAME, *_ROWS_BY_NAME), (_NAME,), tuple(row.name for row in INSTANCE_OPTIONS if row.is_list))
 
 
 class InstanceRow(NamedTuple):
@@ -53,7 +49,7 @@ def _build_instance(row: InputRow, defaults: InstanceOptions) -> NewInstance:
     if not (tenant and name):
         problems.append(f"name: {quote_value(row.values[_NAME])} is not in the format TENANT/NAME")
     cells: dict[str, Any] = {**row.values, **row.lists}
-    options = {_FIELDS.get(column, column.replace("-", "_")): cell for column, cell in cells.items() if column != _NAME}
+    options = {_ROWS_BY_NAME[column].key: cell for column, cell in cells.items() if column != _NAME}
     if "stopped" in options:
         text = options["stopped"].lower()
         if text not in ("true", "false"):

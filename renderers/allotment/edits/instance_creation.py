@@ -14,6 +14,7 @@ from allotment.declared.version_order import build_version_key
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.declarations import Declarations
 from allotment.edits.new_declaration import build_declaration, list_option_problems
+from allotment.edits.option_tables import INSTANCE_OPTIONS, list_inputs
 from allotment.edits.option_values import MountText, OptionParser
 from allotment.edits.storage_creation import StorageOptions, create_storage
 from allotment.problems import OperationRefused, quote_value
@@ -22,17 +23,6 @@ from allotment.problems import OperationRefused, quote_value
 ListGPUSpecs = Callable[[str, str], list[str]]
 EXPOSURES, ACCESSES = ("Namespace", "Members", "Public"), ("SSH",)
 _MAX_REPLICAS = 100
-_OPTIONS_BY_FIELD = {
-    "spec.cluster": "--cluster",
-    "spec.gpuSpec": "--gpu-spec",
-    "spec.app": "--app",
-    "spec.container.image": "--image",
-    "spec.container.ports": "--port",
-    "spec.container.env": "--env",
-    "spec.storages": "--storage",
-    "spec.displayName": "--display-name",
-    "metadata.labels": "--label",
-}
 
 
 class InstanceOptions(NamedTuple):
@@ -75,7 +65,7 @@ def create_instance(declarations: Declarations, new: NewInstance, list_gpu_specs
     labels = builder.parser.parse_pairs("--label", new.options.labels)
     builder.parser.raise_problems()
     data = build_declaration(path, spec, labels)
-    builder.parser.problems += list_option_problems(path, data, _OPTIONS_BY_FIELD)
+    builder.parser.problems += list_option_problems(path, data, list_inputs(INSTANCE_OPTIONS))
     builder.parser.raise_problems()
     instance = f"{new.tenant}/{new.name}"
     files: dict[str, bytes | None] = {path: data}

@@ -14,19 +14,13 @@ from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
 from allotment.edits.input_rows import Columns, InputFile, RowProblem, refuse_rows
 from allotment.edits.new_declaration import InvalidField, build_declaration, check_declaration, parse_number
+from allotment.edits.option_tables import STOCK_OPTIONS
 from allotment.manifests.yaml_text import without_empty
 from allotment.problems import OperationRefused, pluralize, quote_value
 from allotment.rules.pools import list_differences
 
-COLUMNS = Columns(("name", "spec", "count", "tenant", "node-pool", "warm"), ("name", "spec", "count"))
-# The name of the option, or of the column of a file, for each field.
-INPUTS_BY_FIELD = {
-    "spec.count": "count",
-    "spec.warm": "warm",
-    "spec.gpuSpec": "spec",
-    "spec.nodePool": "node-pool",
-    "spec.tenant": "tenant",
-}
+COLUMNS = Columns(("name", *(row.name for row in STOCK_OPTIONS)), ("name", "spec", "count"))
+_COLUMNS_BY_FIELD = {row.field: row.name for row in STOCK_OPTIONS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +83,7 @@ def add_stocks(declarations: Declarations, file: InputFile) -> ChangeSet:
             lines_by_path[path] = row.line
             changes.append(change)
         except InvalidField as error:
-            problems.append(RowProblem(row.line, error.name_input(INPUTS_BY_FIELD)))
+            problems.append(RowProblem(row.line, error.name_input(_COLUMNS_BY_FIELD)))
         except OperationRefused as error:
             problems.append(RowProblem(row.line, str(error)))
     if problems:

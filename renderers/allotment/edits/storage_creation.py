@@ -12,17 +12,10 @@ from allotment.declared.layout import PLATFORM, Scope
 from allotment.edits.change_set import ChangeSet
 from allotment.edits.declarations import Declarations
 from allotment.edits.new_declaration import build_declaration, list_option_problems
+from allotment.edits.option_tables import STORAGE_OPTIONS, list_inputs
 from allotment.edits.option_values import OptionParser
 from allotment.problems import OperationRefused, quote_value
 
-_OPTIONS_BY_FIELD = {
-    "spec.cluster": "--cluster",
-    "spec.storageSpec": "--storage-spec",
-    "spec.size": "--size",
-    "spec.prepare.source": "--source",
-    "spec.displayName": "--display-name",
-    "metadata.labels": "--label",
-}
 _SOURCE_FORMATS = (
     "https://HOST/FILE#sha256=HASH, hf:OWNER/MODEL[@REVISION]/FILE#sha256=HASH, storage:[TENANT/]NAME, snapshot:NAME,"
     " s3:https://HOST/BUCKET/PREFIX or image:IMAGE@DIGEST"
@@ -55,7 +48,7 @@ def create_storage(declarations: Declarations, tenant: str, name: str, options: 
     labels = parser.parse_pairs("--label", options.labels)
     parser.raise_problems()
     data = build_declaration(path, spec, labels)
-    parser.problems += list_option_problems(path, data, _OPTIONS_BY_FIELD)
+    parser.problems += list_option_problems(path, data, list_inputs(STORAGE_OPTIONS))
     parser.raise_problems()
     return ChangeSet(f"Create storage {tenant}/{name}", {path: data}, (f"GPUStorage {tenant}/{name}",))
 

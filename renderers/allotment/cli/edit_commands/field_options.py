@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -13,14 +14,48 @@ from allotment.adapters.checkout_paths import refuse_committed_links
 from allotment.cli.change_options import ChangeOptions, CheckFirst, Confirm
 from allotment.cli.change_run import run_change
 from allotment.cli.status_options import split_resource_name
+from allotment.edits.option_tables import Table
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from allotment.edits.change_set import ChangeSet
     from allotment.edits.declarations import Declarations
 
+Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem] | list[str]"]
 _KEY_BEGINNINGS = ("ssh-", "ecdsa-", "sk-")
 _MAX_FILE_BYTES = 4_000_000
+
+
+def table_options(
+    table: Table, completers: Mapping[str, Completer] = MappingProxyType({}), *, absent: str | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds the options of a table, in the order of the help.
+
+    `completers` completes the values of options by their names. `absent` is the value of a text that is not given.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for row in reversed(table):
+            settings: dict[str, Any] = {"help": row.help}
+            if row.is_flag:
+                settings["is_flag"] = True
+            elif row.choices:
+                settings["type"] = click.Choice(row.choices)
+            else:
+                settings |= {"metavar": row.metavar, "shell_complete": completers.get(row.name)}
+                settings |= {"multiple": True} if row.is_list else {"default": row.default or absent}
+            command = click.option(f"--{row.name}", row.key, **settings)(command)
+        return command
+
+    return decorate
+
+
+def require_table_options(table: Table, values: Mapping[str, object], valid: Mapping[str, str]) -> None:
+    """Raise OperationRefused if required options have no value. `valid` has more descriptions of valid values by option."""
+    described = ((row, valid.get(row.name, row.valid)) for row in table)
+    require_options(*(RequiredOption(f"--{row.name}", values[row.key], text) for row, text in described if text))
 
 
 def question_options(command: Callable[..., Any]) -> Callable[..., Any]:

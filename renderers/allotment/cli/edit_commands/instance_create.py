@@ -10,13 +10,12 @@ import click
 from allotment.cli.change_options import ChangeOptions, InvalidChange, change_options
 from allotment.cli.change_run import run_change
 from allotment.cli.completers import complete_clusters, complete_gpu_specs, complete_tenants
-from allotment.cli.edit_commands.field_options import question_options, read_file, require_resource_name
+from allotment.cli.edit_commands.field_options import question_options, read_file, require_resource_name, table_options
 from allotment.cli.edit_commands.offers import open_offers
 from allotment.cli.options import WholeNumber
+from allotment.edits.option_tables import INSTANCE_OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from allotment.cli.edit_commands.offers import OfferReader
     from allotment.edits.change_set import ChangeSet
     from allotment.edits.declarations import Declarations
@@ -24,65 +23,12 @@ if TYPE_CHECKING:
     from allotment.edits.instance_creation import InstanceOptions, NewInstance
 
 
-def instance_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a new instance. Their names are the fields of `InstanceOptions`."""
-    for option in reversed(
-        (
-            click.option(
-                "--cluster", default="", metavar="NAME", shell_complete=complete_clusters, help="The cluster."
-            ),
-            click.option(
-                "--gpu-spec",
-                default="",
-                metavar="NAME",
-                shell_complete=complete_gpu_specs,
-                help="The unit of a replica.",
-            ),
-            click.option(
-                "--app",
-                default="",
-                metavar="NAME[:VERSION]",
-                help="An app. Default version: the newest Active version.",
-            ),
-            click.option("--image", default="", metavar="IMAGE@DIGEST", help="Your own image, in place of an app."),
-            click.option(
-                "--port",
-                "ports",
-                multiple=True,
-                metavar="[NAME:]NUMBER[/tcp]",
-                help="A port of the image. Default: http.",
-            ),
-            click.option(
-                "--exposure",
-                default="",
-                metavar="WHO",
-                help="The people or pods that can open the ports: Namespace, Members or Public.",
-            ),
-            click.option("--storage", "storages", multiple=True, metavar="NAME:/PATH[:ro]", help="A storage to mount."),
-            click.option(
-                "--new-storage",
-                "new_storages",
-                multiple=True,
-                metavar="NAME:SIZE:/PATH",
-                help="Create and mount a storage.",
-            ),
-            click.option("--storage-spec", default="", metavar="NAME", help="The StorageSpec of new storages."),
-            click.option("--source", default="", metavar="SOURCE", help="The content of the new storage."),
-            click.option("--env", multiple=True, metavar="KEY=VALUE", help="An environment variable."),
-            click.option("--replicas", default="", metavar="COUNT", help="The number of replicas. Default: 1."),
-            click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label for the bill."),
-            click.option("--display-name", default="", metavar="TEXT", help="A name for people."),
-            click.option("--access", multiple=True, metavar="SSH", help="SSH: log in with the SSH keys of members."),
-            click.option("--stopped", is_flag=True, help="Declare the instance as stopped: it holds no units."),
-        )
-    ):
-        command = option(command)
-    return command
+_COMPLETERS = {"cluster": complete_clusters, "gpu-spec": complete_gpu_specs}
 
 
 @click.command("create")
 @click.argument("target", metavar="[TENANT/NAME]", required=False, shell_complete=complete_tenants)
-@instance_options
+@table_options(INSTANCE_OPTIONS, _COMPLETERS, absent="")
 @click.option(
     "--count",
     type=WholeNumber(1, 1000),

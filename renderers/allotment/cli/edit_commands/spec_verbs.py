@@ -13,8 +13,11 @@ from allotment.cli.edit_commands.field_options import (
     RequiredOption,
     list_choices,
     require_options,
+    require_table_options,
     run_field_change,
+    table_options,
 )
+from allotment.edits.option_tables import GPU_SPEC_OPTIONS, list_inputs
 
 if TYPE_CHECKING:
     import datetime
@@ -23,52 +26,12 @@ if TYPE_CHECKING:
     from allotment.edits.change_set import ChangeSet
     from allotment.edits.declarations import Declarations
 
-_REQUIRED = {
-    "--gpu-memory": ("gpu_memory", "the memory of the physical GPU, such as 24Gi"),
-    "--cpu": ("cpu", "whole cores such as 8, or millicores such as 500m"),
-    "--memory": ("memory", "a size such as 32Gi"),
-    "--disk": ("disk", "a size such as 100Gi"),
-    "--price": ("price", "an amount per hour such as 0.80"),
-}
-_INPUTS_BY_FIELD = {
-    "spec.gpu.model": "--gpu",
-    "spec.gpu.count": "--gpu-count",
-    "spec.gpu.memory": "--gpu-memory",
-    "spec.gpu.cudaCores": "--cuda-cores",
-    "spec.cpu": "--cpu",
-    "spec.memory": "--memory",
-    "spec.disk": "--disk",
-    "spec": "--tenancy",  # the only option that depends on others
-    "spec.sharing": "--time-slicing, --mps, --mig",
-    "spec.sharing.timeSlicing": "--time-slicing",
-    "spec.sharing.mps": "--mps",
-    "spec.sharing.mig": "--mig",
-    "spec.prices[].perHour": "--price",
-    "spec.prices[].from": "--from",
-    "spec.displayName": "--display-name",
-    "spec.description": "--description",
-}
 _specs_argument = click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_gpu_specs)
 
 
 @click.command("add")
 @click.argument("name", metavar="NAME")
-@click.option("--gpu", "model", metavar="MODEL", help="The model of the GPU, as in node pools, such as nvidia-l4.")
-@click.option("--gpu-count", default="1", metavar="NUMBER", help="The GPUs, or slices, of a unit. Default: 1.")
-@click.option("--gpu-memory", metavar="SIZE", help="The memory of the physical GPU.")
-@click.option("--cuda-cores", metavar="NUMBER", help="The CUDA cores of the physical GPU, for comparison only.")
-@click.option("--cpu", metavar="CORES", help="The CPU cores of a unit: 8, or 500m.")
-@click.option("--memory", metavar="SIZE", help="The memory of a unit.")
-@click.option("--disk", metavar="SIZE", help="The size of the disk of a unit at /scratch.")
-@click.option("--price", metavar="AMOUNT", help="The price of a unit per hour, in the currency of the platform.")
-@click.option("--from", "start", metavar="DAY", help="The first day of the price, such as 2027-01-01. Default: today.")
-@click.option("--time-slicing", metavar="UNITS", help="This number of units shares a GPU in turn. Requires --tenancy.")
-@click.option("--mps", metavar="UNITS", help="This number of units shares a GPU concurrently. Requires --tenancy.")
-@click.option("--mig", metavar="PROFILE", help="A unit is a MIG partition, such as 1g.10gb.")
-@click.option("--tenancy", type=click.Choice(["Single", "Multi"]), help="The tenants that may share a GPU.")
-@click.option("--spot", is_flag=True, help="The cloud provider may reclaim the nodes.")
-@click.option("--display-name", metavar="TEXT", help="The name that people see.")
-@click.option("--description", metavar="TEXT", help="The purpose of the GPUSpec.")
+@table_options(GPU_SPEC_OPTIONS)
 @change_options
 def add(*, name: str, options: ChangeOptions, **values: Any) -> None:
     """Declare a GPUSpec: a size of GPU instance, with its price.
@@ -91,14 +54,13 @@ def add(*, name: str, options: ChangeOptions, **values: Any) -> None:
         require_options(RequiredOption("--from", values["start"], message))
 
     def build(declarations: Declarations) -> ChangeSet:
-        require_options(
-            RequiredOption("--gpu", values["model"], f"a GPU model: {list_choices(list_gpu_models(declarations))}"),
-            *(RequiredOption(option, values[key], valid) for option, (key, valid) in _REQUIRED.items()),
-        )
+        models = f"a GPU model: {list_choices(list_gpu_models(declarations))}"
+        require_table_options(GPU_SPEC_OPTIONS, values, {"gpu": models})
         today = _read_today(declarations)
         return add_spec(declarations, name, _build_spec(values | {"start": values["start"] or today.isoformat()}))
 
-    run_field_change(options, build, _INPUTS_BY_FIELD)
+    inputs = {"spec": "--tenancy", "spec.sharing": "--time-slicing, --mps, --mig", **list_inputs(GPU_SPEC_OPTIONS)}
+    run_field_change(options, build, inputs)
 
 
 def _build_spec(values: dict[str, Any]) -> dict[str, Any]:
@@ -161,7 +123,7 @@ def price(*, name: str, amount: str, start: str | None, options: ChangeOptions) 
     def build(declarations: Declarations) -> ChangeSet:
         return set_price(declarations, name, amount, start or "")
 
-    run_field_change(options, build, _INPUTS_BY_FIELD | {"spec.prices[].perHour": "AMOUNT"}, check_first)
+    run_field_change(options, build, list_inputs(GPU_SPEC_OPTIONS) | {"spec.prices[].perHour": "AMOUNT"}, check_first)
 
 
 def _read_today(declarations: Declarations) -> datetime.date:

@@ -16,35 +16,24 @@ from allotment.cli.completers import (
     complete_tenants,
 )
 from allotment.cli.edit_commands.field_options import (
-    RequiredOption,
     list_choices,
     read_file,
-    require_options,
+    require_table_options,
     run_field_change,
+    table_options,
 )
+from allotment.edits.option_tables import STOCK_OPTIONS, list_inputs
 
 if TYPE_CHECKING:
     from allotment.edits.change_set import ChangeSet
     from allotment.edits.declarations import Declarations
 
+_COMPLETERS = {"spec": complete_gpu_specs, "tenant": complete_tenants, "node-pool": complete_node_pools}
+
 
 @click.command("add")
 @click.argument("target", metavar="[CLUSTER/NAME]", required=False)
-@click.option("--spec", metavar="GPUSPEC", shell_complete=complete_gpu_specs, help="The GPUSpec of the units.")
-@click.option("--count", metavar="NUMBER", help="The number of units that tenants may hold.")
-@click.option(
-    "--tenant",
-    metavar="TENANT",
-    shell_complete=complete_tenants,
-    help="Reserve the units for this tenant. Default: all.",
-)
-@click.option(
-    "--node-pool",
-    metavar="POOL",
-    shell_complete=complete_node_pools,
-    help="The NodePool of the units. Default: the only pool of the cluster that fits the GPUSpec.",
-)
-@click.option("--warm", metavar="NUMBER", help="The number of free units that placeholders keep warm. Default: all.")
+@table_options(STOCK_OPTIONS, _COMPLETERS)
 @click.option(
     "--from",
     "file",
@@ -57,13 +46,9 @@ if TYPE_CHECKING:
 def add(
     *,
     target: str | None,
-    spec: str | None,
-    count: str | None,
-    tenant: str | None,
-    node_pool: str | None,
-    warm: str | None,
     file: Path | None,
     options: ChangeOptions,
+    **values: str | None,
 ) -> None:
     """Declare a stock: the units of a GPUSpec in a node pool.
 
@@ -78,9 +63,9 @@ def add(
       allot stock add us-1/h100-more --spec h100-one --count 8 --warm 1 --commit
       allot stock add --from stocks.csv --push
     """
-    from allotment.edits.stock_edits import INPUTS_BY_FIELD, NewStock, add_stock, split_stock_name
+    from allotment.edits.stock_edits import NewStock, add_stock, split_stock_name
 
-    settings = {"--spec": spec, "--count": count, "--tenant": tenant, "--node-pool": node_pool, "--warm": warm}
+    settings = {f"--{row.name}": values[row.key] for row in STOCK_OPTIONS}
     if file is not None:
         _add_from_file(file, [name for name, value in {"CLUSTER/NAME": target, **settings}.items() if value], options)
         return
@@ -89,23 +74,12 @@ def add(
     cluster, name = split_stock_name(target)
 
     def build(declarations: Declarations) -> ChangeSet:
-        require_options(
-            RequiredOption("--spec", spec, list_choices(_list_specs(declarations))),
-            RequiredOption("--count", count, "a whole number of units such as 4"),
-        )
-        stock = NewStock(
-            cluster=cluster,
-            name=name,
-            gpu_spec=spec or "",
-            count=count or "",
-            tenant=tenant or "",
-            node_pool=node_pool or "",
-            warm=warm or "",
-        )
+        require_table_options(STOCK_OPTIONS, values, {"spec": list_choices(_list_specs(declarations))})
+        texts = {key: text or "" for key, text in values.items()}
+        stock = NewStock(cluster=cluster, name=name, gpu_spec=texts.pop("spec"), **texts)
         return add_stock(declarations, stock)
 
-    inputs = {field: f"--{column}" for field, column in INPUTS_BY_FIELD.items()}
-    run_field_change(options, build, inputs)
+    run_field_change(options, build, list_inputs(STOCK_OPTIONS))
 
 
 def _add_from_file(file: Path, others: list[str], options: ChangeOptions) -> None:

@@ -9,9 +9,10 @@ import click
 from allotment.cli.change_options import ChangeOptions, change_options
 from allotment.cli.change_run import run_change
 from allotment.cli.completers import complete_clusters, complete_tenants, create_resource_completer
-from allotment.cli.edit_commands.field_options import question_options, require_resource_name
+from allotment.cli.edit_commands.field_options import question_options, require_resource_name, table_options
 from allotment.cli.edit_commands.offers import open_offers
 from allotment.cli.options import find_repository
+from allotment.edits.option_tables import STORAGE_OPTIONS
 
 if TYPE_CHECKING:
     from allotment.cli.edit_commands.offers import OfferReader
@@ -25,17 +26,7 @@ _EXAMPLE = "solo-ada/models"
 
 @click.command("create")
 @click.argument("target", metavar="TENANT/NAME", shell_complete=complete_tenants)
-@click.option("--cluster", default="", metavar="NAME", shell_complete=complete_clusters, help="The cluster.")
-@click.option("--size", default="", metavar="SIZE", help="The size, such as 50Gi.")
-@click.option(
-    "--storage-spec",
-    default="",
-    metavar="NAME",
-    help="The kind of storage. Default: the volume for a single instance that the cluster offers, if it offers only this.",
-)
-@click.option("--source", default="", metavar="SOURCE", help="The content. Default: an empty storage.")
-@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label for the bill.")
-@click.option("--display-name", default="", metavar="TEXT", help="A name for people.")
+@table_options(STORAGE_OPTIONS, {"cluster": complete_clusters}, absent="")
 @question_options
 @change_options
 def create(*, target: str, is_confirmed: bool, no_input: bool, options: ChangeOptions, **values: Any) -> None:
