@@ -13,9 +13,9 @@ import click
 if TYPE_CHECKING:
     from allotment.adapters.cluster.lease import Leadership
     from allotment.adapters.git.repository import Repository
+    from allotment.adapters.log import Log
     from allotment.branches.platform_settings import BranchUrls
     from allotment.cli.service import ServiceContext
-    from allotment.services.log import Log
     from allotment.services.reporter.reporter import Reporter
 
 FILE_TYPE = click.Path(dir_okay=False, exists=True, path_type=Path)

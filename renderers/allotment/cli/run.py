@@ -132,9 +132,9 @@ def command(
       allot run --source https://git.example.com/acme/gpus --report eu-1 --data /data
       allot run --source https://git.example.com/acme/gpus --portal --data /data
     """
+    from allotment.adapters.child_process import wake_on_input
     from allotment.adapters.git.clone import release_clones
     from allotment.adapters.metrics import create_registry
-    from allotment.cli.child_process import wake_on_input
     from allotment.cli.reporter_options import create_leadership
     from allotment.cli.run_parts import RunOptions, create_parts, find_branch, find_page_folder
     from allotment.cli.service import (

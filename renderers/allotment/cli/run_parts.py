@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from allotment.adapters.child_process import ChildProcess
 from allotment.adapters.folder_source import write_file
 from allotment.adapters.git.clone import Clone
 from allotment.adapters.git.remote import Remote
 from allotment.branches.platform_settings import BranchUrls, resolve_branch_urls
-from allotment.cli.child_process import ChildProcess
 from allotment.cli.comment_options import TOKEN_VARIABLE, create_pull_services, read_token
 from allotment.cli.options import choose_day
 from allotment.cli.reporter_options import ClusterAccess, create_reporter
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from allotment.adapters.declaration_source import Source
     from allotment.adapters.forge.forge import Token
     from allotment.adapters.git.repository import Repository
+    from allotment.adapters.log import Log
     from allotment.cli.service import ServiceContext
     from allotment.portal.site.page_gate import PageGate
     from allotment.portal.site.portal_loop import PortalLoop, UpdateReaders
     from allotment.portal.site.site_builder import SiteBuilder
-    from allotment.services.log import Log
     from allotment.services.publish.publish_loop import PublishLoop
     from allotment.services.pull_requests.comment_loop import CommentLoop, PullServices
     from allotment.services.reporter.reporter import Reporter

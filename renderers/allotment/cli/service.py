@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from allotment.adapters.http_server import MetricsSource, WebHandlers
+    from allotment.adapters.log import Log
     from allotment.portal.site.page_gate import PageGate
-    from allotment.services.log import Log
 
 
 class ServiceContext(NamedTuple):

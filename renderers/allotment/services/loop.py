@@ -19,9 +19,9 @@ from allotment.adapters.git.clone import Clone, CloneDamage
 from allotment.adapters.git.commands import GitFailed
 from allotment.adapters.git.remote import RemoteUnavailable
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.log import Log
 from allotment.adapters.processes import ProgramShutdown
 from allotment.problems import AllotmentError
-from allotment.services.log import Log
 
 REPEAT_LOG_SECONDS = 600.0  # an error that persists is logged again after this time
 # Every loop has these failure reasons; some loops add others.

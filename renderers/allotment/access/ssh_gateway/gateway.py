@@ -14,10 +14,10 @@ from allotment.access.pods.pod_choice import PodOwner, choose_pod
 from allotment.access.ssh_gateway.permission import SshPermission, read_permission
 from allotment.adapters.cluster.api import ApiServer
 from allotment.adapters.cluster.pod_log import list_pods
+from allotment.adapters.log import Log
 from allotment.adapters.ssh_metrics import SshMetrics
 from allotment.observed.objects import Pod
 from allotment.problems import OperationRefused, escape_unprintable
-from allotment.services.log import Log
 
 MAX_HEARTBEAT_SECONDS = 20
 _MAX_STARTS = 4  # programs and ports of an instance that start at the same time

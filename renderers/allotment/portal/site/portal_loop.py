@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from allotment.adapters.git.clone import CloneDamage
+from allotment.adapters.log import Log
 from allotment.adapters.metrics import PortalMetrics
 from allotment.portal.pages.access import AccessList
 from allotment.portal.site.page_gate import PageGate
 from allotment.portal.site.site_builder import SiteBuilder
 from allotment.problems import AllotmentError
-from allotment.services.log import Log
 from allotment.services.loop import FAILURE_REASONS, Failure, Loop, LoopTiming, repair_if_clone
 
 STALLED_SECONDS = 1_800  # a first build of many tenants takes minutes

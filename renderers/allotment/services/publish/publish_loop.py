@@ -10,11 +10,11 @@ from allotment.adapters.git.clone import CloneDamage
 from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.remote import AccessDenied, Remote, UnsoundObjects
 from allotment.adapters.git.trees import MalformedTree
+from allotment.adapters.log import Log
 from allotment.adapters.metrics import Metrics
 from allotment.branches.platform_settings import list_cluster_names, read_reporter_keys
 from allotment.branches.rendered_branches import PublicationUnproven, list_tips
 from allotment.problems import OperationRefused
-from allotment.services.log import Log
 from allotment.services.loop import FAILURE_REASONS, Failure, Loop, LoopTiming, repair_if_clone
 from allotment.services.publish.observed_state import ObservedTenant
 from allotment.services.publish.publisher import BrakeEngaged, KeyMissing, Publisher, PublishResult, SourceRewound

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from allotment.adapters.backoff import Backoff
 from allotment.adapters.forge.forge import ForgeError, PullRequest, RateLimited
 from allotment.adapters.git.clone import CloneDamage
+from allotment.adapters.log import Log
 from allotment.adapters.metrics import CommentMetrics
 from allotment.problems import AllotmentError, OperationRefused
-from allotment.services.log import Log
 from allotment.services.loop import FAILURE_REASONS, Failure, Loop, LoopTiming, repair_if_clone
 from allotment.services.pull_requests.plan_comment import PlanCommenter, PullRequestSource, group_by_head
 from allotment.services.pull_requests.pull_failures import PullFailure, capture_failure

@@ -15,6 +15,7 @@ from allotment.adapters.git.clone import CloneDamage
 from allotment.adapters.git.commits import CommitMessage
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
+from allotment.adapters.log import Log
 from allotment.adapters.metrics import ReportMetrics
 from allotment.branches.branch import Branch
 from allotment.branches.status_branches import (
@@ -48,7 +49,6 @@ from allotment.observed.status import (
 from allotment.observed.usage_log import UsageLogHeader, append_usage, parse_usage_log
 from allotment.problems import OperationRefused
 from allotment.reports.cluster_page import RETAINED_TITLE, render_summary
-from allotment.services.log import Log
 from allotment.services.loop import FAILURE_REASONS, Loop, LoopTiming, repair_if_clone
 from allotment.services.reporter.observer import (
     ClusterSession,

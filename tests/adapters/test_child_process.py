@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import CapturingLogger
 
-from allotment.cli import child_process
+from allotment.adapters import child_process
 
 
 def test_no_option_reaches_it_by_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from allotment.adapters.backoff import Backoff
 
 if TYPE_CHECKING:
-    from allotment.services.log import Log
+    from allotment.adapters.log import Log
 
 BACKOFF = Backoff(1.0, 300.0)  # the seconds before each restart of the child process
 STABLE_SECONDS = 600.0  # after a longer run of the child process, the wait is as short as before its first restart
