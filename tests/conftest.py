@@ -79,6 +79,11 @@ def scale_examples(push_count: int) -> int:
     return push_count * settings().max_examples // settings.get_profile("push").max_examples
 
 
+def count_declarations(root: Path) -> int:
+    """Return the number of files of declarations in a folder."""
+    return sum(1 for folder in ("platform", "clusters", "tenants") for _ in (root / folder).rglob("*.yaml"))
+
+
 Allot = Callable[..., Result]
 
 

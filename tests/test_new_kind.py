@@ -19,7 +19,7 @@ from tests.support.new_repository import CLOUD, COMMIT, URL
 from tests.support.published import git
 
 PROGRAM = "renderers/allotment"
-SCOPES = {"Banner": "platform", "Window": "cluster", "BuildNotice": "tenant"}
+SCOPES = {"DemoBanner": "platform", "DemoWindow": "cluster", "DemoNotice": "tenant"}
 MESSAGE = {"message": "Maintenance on Sunday."}
 STORAGE = "tenants/solo-ada/storages/models.yaml"
 GUARDS = (  # the tests that every kind must pass
@@ -27,6 +27,9 @@ GUARDS = (  # the tests that every kind must pass
     "tests/declared/test_tenant_resources.py",
     "tests/declared/test_references.py",
     "tests/declared/test_fuzz.py::test_every_kind_has_a_file_in_the_sample",
+    "tests/cli/test_contract.py",
+    "tests/cli/test_validate.py",
+    "tests/rules/test_rules.py",
     "tests/test_names.py",
 )
 
@@ -105,7 +108,7 @@ def resolve_place(place: str, module: str, part: str = "") -> str:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("name", "edits"), [("Banner", 5), ("Window", 5), ("BuildNotice", 8)])
+@pytest.mark.parametrize(("name", "edits"), [("DemoBanner", 5), ("DemoWindow", 5), ("DemoNotice", 8)])
 def test_a_kind_changes_the_places_that_contributing_lists(kinds: Kinds, name: str, edits: int) -> None:
     places, part = read_places("A new kind"), "tenant" if SCOPES[name] == "tenant" else "cluster"
     assert len(places) == 8
@@ -119,44 +122,44 @@ def test_commands_accept_new_kinds(kinds: Kinds) -> None:
     written = checkout.run("allotment", "schema")
     assert all(f"schemas/{name}.schema.json: written" in written for name in SCOPES)
     assert ": fine" in checkout.run("allotment", "validate", "--as-of", DAY)
-    assert "platform/banners/{name}.yaml" in checkout.run("allotment", "explain")
-    assert "message: Maintenance on Sunday." in checkout.run("allotment", "explain", "Banner")
+    assert "platform/demo-banners/{name}.yaml" in checkout.run("allotment", "explain")
+    assert "message: Maintenance on Sunday." in checkout.run("allotment", "explain", "DemoBanner")
     checkout.run("allotment", "fmt", "--check")
 
 
 @pytest.mark.process
 def test_the_gate_passes_the_config_map_of_each_new_kind(kinds: Kinds) -> None:
     files = {
-        path: objects for path, objects in kinds.objects.items() if path.rpartition("/")[2].startswith("example--")
+        path: objects for path, objects in kinds.objects.items() if path.rpartition("/")[2].startswith("example--demo-")
     }
     assert files.keys() == {
-        "eu-1/platform/cluster/example--banner.rendered.yaml",
-        "us-1/platform/cluster/example--banner.rendered.yaml",
-        "eu-1/platform/cluster/example--window.rendered.yaml",
-        "eu-1/tenants/solo-ada/compute/example--build-notice.rendered.yaml",
+        "eu-1/platform/cluster/example--demo-banner.rendered.yaml",
+        "us-1/platform/cluster/example--demo-banner.rendered.yaml",
+        "eu-1/platform/cluster/example--demo-window.rendered.yaml",
+        "eu-1/tenants/solo-ada/compute/example--demo-notice.rendered.yaml",
     }
     assert all(manifest["data"] == MESSAGE for objects in files.values() for manifest in objects)
 
 
 @pytest.mark.process
 def test_the_gate_refuses_the_config_map_of_a_tenant_without_its_pattern(checkout: Checkout) -> None:
-    checkout.run("tests.new_kind", "Notice", "--scope", "tenant")
+    checkout.run("tests.new_kind", "DemoNote", "--scope", "tenant")
     edit(checkout.root, f"{PROGRAM}/isolation/allowed/tenant.yaml", "data: {message: <a-text>}", "data: {}")
     output = checkout.run("allotment", "render", "--out", checkout.root / "out", "--as-of", DAY, code=1)
-    assert "eu-1/tenants/solo-ada/compute/example--notice.rendered.yaml: data.message is " in output
+    assert "eu-1/tenants/solo-ada/compute/example--demo-note.rendered.yaml: data.message is " in output
 
 
 @pytest.mark.process
 def test_new_kinds_pass_the_tests_of_every_kind(kinds: Kinds) -> None:
     checkout = kinds.checkout
-    own_tests = ["tests/manifests/cluster/test_banner.py", "tests/manifests/tenant/test_build_notice.py"]
+    own_tests = ["tests/manifests/cluster/test_demo_banner.py", "tests/manifests/tenant/test_demo_notice.py"]
     bad_files = [
         f"tests/declared/test_bad_files.py::test_bad_file_says_exactly_what_is_wrong[{name}-message]" for name in SCOPES
     ]
     options = ("-q", "-n", "0", "-p", "no:cacheprovider")
     checkout.run("pytest", *options, *bad_files, *own_tests, *GUARDS, GOLDEN="write")
-    finding = (checkout.root / "tests/declared/bad/BuildNotice-message.txt").read_text("utf-8")
-    assert finding.startswith("tenants/acme/build-notices/example.yaml:7:12: spec.message: ")
+    finding = (checkout.root / "tests/declared/bad/DemoNotice-message.txt").read_text("utf-8")
+    assert finding.startswith("tenants/acme/demo-notices/example.yaml:7:12: spec.message: ")
     checkout.run("ruff", "check", "--quiet", "renderers", "tests/manifests")
     checkout.run("ruff", "format", "--check", "--quiet", "renderers", "tests/manifests")
 
@@ -165,23 +168,23 @@ def test_new_kinds_pass_the_tests_of_every_kind(kinds: Kinds) -> None:
 def test_a_field_takes_four_edits(checkout: Checkout) -> None:
     places = [resolve_place(place, "gpu_storage") for place in read_places("A new field")]
     model, manifest, patterns, policy = places
-    field = '    note: Annotated[str, Field(max_length=100)] | None = Field(default=None, description="A note.")\n'
+    field = '    demo_note: Annotated[str, Field(max_length=100)] | None = Field(default=None, description="A note.")\n'
     claim = "    claim_metadata = _build_protected_metadata(declared, metadata)\n"
-    note = 'claim_metadata["annotations"][names.label_of("note")] = storage.spec.note'
+    note = 'claim_metadata["annotations"][names.label_of("demo-note")] = storage.spec.demo_note'
     volume = "spec:\n  accessModes: [<an-access-mode>]\n"
     edit(checkout.root, model, "    size: Size = Field(", f"{field}    size: Size = Field(")
-    edit(checkout.root, manifest, claim, f"{claim}    if storage.spec.note:\n        {note}\n")
-    edit(checkout.root, patterns, volume, f"    allotment.dev/note*: <a-text>\n{volume}")
+    edit(checkout.root, manifest, claim, f"{claim}    if storage.spec.demo_note:\n        {note}\n")
+    edit(checkout.root, patterns, volume, f"    allotment.dev/demo-note*: <a-text>\n{volume}")
     edit(
         checkout.root,
         policy,
         "        names.EXTERNAL_LINK,\n",
-        '        names.EXTERNAL_LINK,\n        names.label_of("note"),\n',
+        '        names.EXTERNAL_LINK,\n        names.label_of("demo-note"),\n',
     )
-    edit(checkout.root, STORAGE, "spec:\n", "spec:\n  note: For the weekly demo.\n")
+    edit(checkout.root, STORAGE, "spec:\n", "spec:\n  demoNote: For the weekly demo.\n")
     volumes = checkout.render()["eu-1/tenants/solo-ada/storage/models.rendered.yaml"]
     assert volumes[0]["kind"] == "PersistentVolumeClaim"
-    assert volumes[0]["metadata"]["annotations"]["allotment.dev/note"] == "For the weekly demo."
+    assert volumes[0]["metadata"]["annotations"]["allotment.dev/demo-note"] == "For the weekly demo."
 
 
 @pytest.mark.process
@@ -217,5 +220,5 @@ def test_a_kind_that_exists_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_missing_anchor_is_reported_and_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match=r"kinds/__init__\.py has no match of .*run this in a checkout"):
-        main(["Banner"])
+        main(["DemoBanner"])
     assert list(tmp_path.iterdir()) == []

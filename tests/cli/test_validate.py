@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.conftest import DAY, Allot, checked, copy, edit, errors, own
+from tests.conftest import DAY, Allot, checked, copy, count_declarations, edit, errors, own
 from tests.support.published import git
 from tests.support.terminal import ALLOT, run_in_terminal
 
@@ -31,7 +31,7 @@ def test_text_ends_with_what_to_do(broken: Path, allot: Allot) -> None:
     assert result.code == 1
     assert len(errors(result)) == 3
     assert result.out.splitlines()[-1] == (
-        "3 problems in 3 files (102 files of 7 tenants read). Correct them and run `allot validate` again;"
+        f"3 problems in 3 files ({count_declarations(broken)} files of 7 tenants read). Correct them and run `allot validate` again;"
         " `allot explain KIND.spec.FIELD` explains a field."
     )
 

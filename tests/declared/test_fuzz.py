@@ -43,6 +43,7 @@ def cases_by_path() -> dict[str, list[fuzz.Case]]:
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_no_value_of_a_field_makes_the_reader_crash(kind: str) -> None:
+    assert kind in fuzz.samples(PROJECT), f"add a file of the kind {kind} to the sample"
     path, _ = fuzz.samples(PROJECT)[kind]
     cases = cases_by_path()[path]
     for case in random.Random(SEED).sample(cases, min(scale_examples(READ), len(cases))):

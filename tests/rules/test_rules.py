@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.conftest import DAY, Allot, copy, edit, errors
+from tests.conftest import DAY, Allot, copy, count_declarations, edit, errors
 from tests.support.ways_of_sharing import declare_all
 
 Change = Callable[[Path], None]
@@ -509,7 +509,7 @@ def test_an_instance_may_lead_its_app_to_a_folder_by_its_own_args(sample: Path, 
     edit(sample, ADA, "  storages:\n", "  container:\n    args:\n      - --ckpt-dir=/models\n  storages:\n")
     result = allot("validate", "--repo", sample, "--as-of", DAY)
     assert result.code == 0
-    assert result.out.splitlines()[-1] == "101 files of 7 tenants: fine, 3 warnings"
+    assert result.out.splitlines()[-1] == f"{count_declarations(sample)} files of 7 tenants: fine, 3 warnings"
 
 
 def test_an_app_without_folders_says_nothing_about_mounts(sample: Path, allot: Allot) -> None:
@@ -523,7 +523,7 @@ def test_an_app_without_folders_says_nothing_about_mounts(sample: Path, allot: A
 def test_the_sample_is_fine(sample: Path, allot: Allot) -> None:
     result = allot("validate", "--repo", sample, "--as-of", DAY)
     assert (result.code, errors(result)) == (0, [])
-    assert result.out.splitlines()[-1] == "101 files of 7 tenants: fine, 3 warnings"
+    assert result.out.splitlines()[-1] == f"{count_declarations(sample)} files of 7 tenants: fine, 3 warnings"
 
 
 def test_a_mig_managers_configuration_may_be_named_by_its_profile(sample: Path, allot: Allot) -> None:
