@@ -84,8 +84,9 @@ def test_the_commands_of_tenants_need_no_extra(words: str, output: str, clone: P
         ("doctor --cluster eu-1", "kubernetes", "cluster"),
         ("lsp", "lsprotocol", "editor"),
         ("bill --month 2026-10 --output html", "jinja2", "portal"),
-        ("portal build --out {folder}/site", "requests", "forges"),
-        ("comment --number 3", "requests", "forges"),
+        ("portal build --out {folder}/site", "markupsafe", "portal"),
+        ("report --cluster eu-1 --once --to {folder}/origin.git --data {folder}/data", "kubernetes", "cluster"),
+        ("comment --number 3", "github", "forges"),
         ("exec solo-ada/webui --argocd -- true", "websocket", "access"),
     ],
 )

@@ -720,5 +720,5 @@ def test_the_objects_of_a_kind_in_a_shared_folder_are_rendered_again(
     for stem in ("cluster/other--pool", "cluster/h100", "cluster/h100--other", "node-pools/h100"):
         with pytest.raises(IsolationBroken):
             gate.check(f"us-1/platform/{stem}.rendered.yaml", data)
-    with pytest.raises(IsolationBroken, match="isn't what the cluster declares"):
+    with pytest.raises(IsolationBroken, match="differs from its declaration"):
         gate.check("us-1/platform/cluster/h100--pool.rendered.yaml", data.replace(b"node-pool: h100", b"node-pool: l4"))

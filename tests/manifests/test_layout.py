@@ -19,6 +19,7 @@ from tests.conftest import DAY, PROJECT, Allot, edit, golden
 from tests.support.rendered_tree import KUBERNETES, misfits, rendered, sample_tree
 
 from allotment.declared.inventory import compute_blob_id
+from allotment.manifests.layout import CLUSTER_MANIFESTS
 from allotment.manifests.yaml_text import load
 
 __all__ = ["sample_tree"]  # a fixture
@@ -294,3 +295,9 @@ def test_python_still_has_its_own_platform_module() -> None:
     )
     assert run.stdout.strip()
     assert datetime.date.fromisoformat(DAY)
+
+
+def test_no_two_kinds_of_a_cluster_share_the_names_of_their_files() -> None:
+    places = [(rendered.folder, rendered.suffix) for rendered in CLUSTER_MANIFESTS.values()]
+    assert len(set(places)) == len(places) > 2
+    assert all(suffix.startswith("--") for folder, suffix in places if folder == "platform/cluster")

@@ -1,1 +1,1 @@
-"""Access to pods and storages: logs, shells, files and SSH, always with the rights of the caller."""
+"""Access to pods and storages: logs, shells and files with the rights of the caller, and SSH by declared keys."""

@@ -19,7 +19,11 @@ from allotment.billing.usage_totals import Share, find_value
 
 
 class LedgerRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A value in a file of the ledger."""
+    """The base of the values in a file of the ledger.
+
+    The names and the order of the fields are the format of the ledger. `allot month verify` compares closed months byte by
+    byte, so a changed field breaks all of them.
+    """
 
 
 class LineKey(LedgerRecord, frozen=True):

@@ -9,6 +9,7 @@ EXTRAS = {
     "jinja2": "portal",
     "kubernetes": "cluster",
     "lsprotocol": "editor",
+    "markupsafe": "portal",
     "pygls": "editor",
     "requests": "forges",
     "websocket": "access",

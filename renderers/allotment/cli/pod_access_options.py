@@ -136,7 +136,9 @@ def find_contexts(kubeconfig: Path | None) -> list[str]:
     """Return the names of the contexts in a kubeconfig; none if it can't be read, or without the client of Kubernetes."""
     try:
         from allotment.adapters.cluster.api import list_contexts
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "kubernetes":
+            raise
         return []
     return list_contexts(kubeconfig)
 

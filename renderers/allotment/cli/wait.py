@@ -178,8 +178,8 @@ class ResourceWait:
             self._target = self._target._replace(goal=goal)
         if not set(kinds) & set(KINDS_BY_GOAL[goal]):
             fitting = ", ".join(candidate for candidate, able in KINDS_BY_GOAL.items() if set(able) & set(kinds))
-            is_now = " and ".join(f"{'an' if kind == 'instance' else 'a'} {kind}" for kind in kinds)
-            raise OperationRefused(f"{self._target} is {is_now}, which can't become {goal}: wait for {fitting}")
+            present = " and ".join(f"{'an' if kind == 'instance' else 'a'} {kind}" for kind in kinds)
+            raise OperationRefused(f"{self._target} is {present}, which can't become {goal}: wait for {fitting}")
 
     def _evaluate(self, view: StatusView) -> GoalVerdict:
         from allotment.observed.wait_goals import GONE_GOAL, KINDS_BY_GOAL, describe_next_step, evaluate_goal

@@ -23,16 +23,16 @@ def check_version(snapshot: ClusterSnapshot, catalog: Catalog, cluster: ScopeDec
         yield skipped(subject, "the API server doesn't report its version")
         return
     version = int(major[0]), int(minor[0])
-    message, tested = f"{version[0]}.{version[1]}", f"{TESTED_VERSION[0]}.{TESTED_VERSION[1]}"
+    current, tested = f"{version[0]}.{version[1]}", f"{TESTED_VERSION[0]}.{TESTED_VERSION[1]}"
     if version < OLDEST_VERSION:
         yield error(
             subject,
-            f"the version is {message}: tenants' pods run with hostUsers: false, which is off by default before {OLDEST_VERSION[0]}.{OLDEST_VERSION[1]}",
+            f"the version is {current}: tenants' pods run with hostUsers: false, which is off by default before {OLDEST_VERSION[0]}.{OLDEST_VERSION[1]}",
             f"upgrade to {tested}, the version that Allotment is tested with",
         )
     elif version < TESTED_VERSION:
         yield warning(
-            subject, f"the version is {message}, but Allotment is tested with {tested}", f"upgrade to {tested}"
+            subject, f"the version is {current}, but Allotment is tested with {tested}", f"upgrade to {tested}"
         )
     else:
-        yield ok(subject, f"the version is {message}")
+        yield ok(subject, f"the version is {current}")

@@ -63,9 +63,9 @@ def find_causes(
     if own:
         return _first_causes(own)
     related_lines = [
-        words
+        cause
         for pair in _dependency_pairs(before, after, new or old, cluster)
-        for words in _dependency_causes(*pair, cache)
+        for cause in _dependency_causes(*pair, cache)
     ]
     if related_lines:
         return _first_causes(dict.fromkeys(related_lines))

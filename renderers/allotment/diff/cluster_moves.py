@@ -35,14 +35,14 @@ def find_moved_clusters(before: Catalog, after: Catalog) -> dict[str, tuple[Clus
     for name in before.clusters.keys() & after.clusters.keys():
         old, new = before.clusters[name].get_singleton(Cluster), after.clusters[name].get_singleton(Cluster)
         if old is not None and new is not None:
-            old_value, new_value = old.model.spec, new.model.spec
-            same = (old_value.domain, old_value.gateway, old_value.destination) == (
-                new_value.domain,
-                new_value.gateway,
-                new_value.destination,
+            old_spec, new_spec = old.model.spec, new.model.spec
+            same = (old_spec.domain, old_spec.gateway, old_spec.destination) == (
+                new_spec.domain,
+                new_spec.gateway,
+                new_spec.destination,
             )
             if not same:
-                ends[name] = old_value, new_value
+                ends[name] = old_spec, new_spec
     return dict(sorted(ends.items()))
 
 

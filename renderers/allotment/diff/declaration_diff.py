@@ -224,11 +224,11 @@ def _made_public(
         declaration is not None and _may_be_public(declaration.data) for declaration in (old, new)
     ):
         return
-    old_value, new_value = (
+    old_exposures, new_exposures = (
         {} if declaration is None else values_of(declaration, "exposure") for declaration in (old, new)
     )
-    for field in old_value.keys() | new_value.keys():
-        before, after = old_value.get(field), new_value.get(field)
+    for field in old_exposures.keys() | new_exposures.keys():
+        before, after = old_exposures.get(field), new_exposures.get(field)
         if before != after and PUBLIC in (before, after):
             note = OPEN_TO_EVERYBODY if after == PUBLIC else ""
             yield DeclaredChange("access", new.path, field, before, after, note)

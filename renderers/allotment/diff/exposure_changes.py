@@ -182,8 +182,8 @@ def _writers_changed(old: Address | None, new: Address) -> Iterator[DeclaredChan
     before = old.writer_roles if old is not None else ()
     if before != new.writer_roles:
         note = f"{_list_people(new, new.writer_roles)} may change its files" if new.writer_roles else ""
-        old_value, now = ("ReadWrite" if roles else "ReadOnly" for roles in (before, new.writer_roles))
-        yield DeclaredChange("access", new.file, f"{new.url} mode", old_value, now, note)
+        old_mode, new_mode = ("ReadWrite" if roles else "ReadOnly" for roles in (before, new.writer_roles))
+        yield DeclaredChange("access", new.file, f"{new.url} mode", old_mode, new_mode, note)
 
 
 def _audience_text(address: Address) -> str:

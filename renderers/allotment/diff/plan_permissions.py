@@ -22,9 +22,9 @@ def with_plan_permissions(changes: list[DeclaredChange], before: TenantSide, aft
     old, new = plan_of(before.catalog, before.folder), plan_of(after.catalog, after.folder)
     if old is None or new is None or old.model.name == new.model.name:
         return changes
-    old_value, new_value = old.model.spec.allow, new.model.spec.allow
-    opened = list(_new_permissions(old_value, new_value))
-    shared = [f"sharing {mode}" for mode in new_value.sharing if mode not in old_value.sharing]
+    old_allow, new_allow = old.model.spec.allow, new.model.spec.allow
+    opened = list(_new_permissions(old_allow, new_allow))
+    shared = [f"sharing {mode}" for mode in new_allow.sharing if mode not in old_allow.sharing]
     if not opened and not shared:
         return changes
     note = f"newly allows {', '.join([*opened, *shared])}"

@@ -100,9 +100,11 @@ def _resource_action(
     why = tuple(find_causes(before, after, model, name, cluster, cache))
     if kind != "instance":
         return ("replaced" if read_job_names(old) != read_job_names(new) and read_job_names(old) else "changed"), why
-    old_value, new_value = _load_deployment(old), _load_deployment(new)
-    both_run = _replica_count(old_value) and _replica_count(new_value)
-    return ("replaced" if both_run and _pod_template(old_value) != _pod_template(new_value) else "changed"), why
+    old_deployment, new_deployment = _load_deployment(old), _load_deployment(new)
+    both_run = _replica_count(old_deployment) and _replica_count(new_deployment)
+    return (
+        "replaced" if both_run and _pod_template(old_deployment) != _pod_template(new_deployment) else "changed"
+    ), why
 
 
 def _pod_effect(after: TenantSide, name: str, *ends: bytes | None) -> Effect:
@@ -160,15 +162,15 @@ def _storage_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[LossOutput]:
     """Yield how a change affects the data of a storage: it is lost, may be deleted, or may be overwritten."""
-    old_value = read_volume(old) if old is not None else None
-    if old is None or old_value is None:
+    old_volume = read_volume(old) if old is not None else None
+    if old is None or old_volume is None:
         return
-    size = format_size(old_value.size)
-    new_value = read_volume(new) if new is not None else None
-    if new is None or new_value is None:
+    size = format_size(old_volume.size)
+    new_volume = read_volume(new) if new is not None else None
+    if new is None or new_volume is None:
         yield LossOutput(subject, f"is deleted with its volume of {size} and all data on it")
         return
-    if old_value.deletion_policy != "Delete" and new_value.deletion_policy == "Delete":
+    if old_volume.deletion_policy != "Delete" and new_volume.deletion_policy == "Delete":
         yield LossOutput(subject, f"is marked for deletion: if you remove its file, its volume of {size} is deleted")
     if (jobs := read_job_names(old)) and read_job_names(new) - jobs:
         yield LossOutput(subject, f"is prepared again: the data on its volume of {size} may be overwritten")
@@ -178,13 +180,13 @@ def _snapshot_losses(
     subject: str, before: TenantSide, after: TenantSide, name: str, old: bytes | None, new: bytes | None
 ) -> Iterator[LossOutput]:
     """Yield how a change affects a snapshot: it is lost, or may be deleted."""
-    old_value = read_volume(old) if old is not None else None
-    if old_value is None:
+    old_volume = read_volume(old) if old is not None else None
+    if old_volume is None:
         return
-    new_value = read_volume(new) if new is not None else None
-    if new_value is None:
-        yield LossOutput(subject, f"is deleted: this state of storage {old_value.source_volume} is lost")
-    elif old_value.deletion_policy != "Delete" and new_value.deletion_policy == "Delete":
+    new_volume = read_volume(new) if new is not None else None
+    if new_volume is None:
+        yield LossOutput(subject, f"is deleted: this state of storage {old_volume.source_volume} is lost")
+    elif old_volume.deletion_policy != "Delete" and new_volume.deletion_policy == "Delete":
         yield LossOutput(subject, "is marked for deletion: if you remove its file, the snapshot is deleted")
 
 

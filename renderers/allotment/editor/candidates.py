@@ -25,7 +25,7 @@ class Candidate(NamedTuple):
 
 def list_keys(facts: DeclaredFacts, cursor: Cursor) -> list[Candidate]:
     """Return the fields that the mapping at the cursor does not have yet, in the order of the manual page."""
-    kind = facts.spot.kind
+    kind = facts.declaration_path.kind
     mapping = find_field_type(kind.model, cursor.field)
     if mapping is None:
         return []
@@ -36,7 +36,7 @@ def list_keys(facts: DeclaredFacts, cursor: Cursor) -> list[Candidate]:
 
 def list_values(facts: DeclaredFacts, cursor: Cursor) -> list[Candidate]:
     """Return the values that the field at the cursor may have; none if its values can't be listed."""
-    kind = facts.spot.kind
+    kind = facts.declaration_path.kind
     field_type = find_field_type(kind.model, cursor.field)
     if field_type is None:
         return []
@@ -65,11 +65,11 @@ def _list_references(facts: DeclaredFacts, cursor: Cursor, field_type: FieldType
 
 
 def _own_name(facts: DeclaredFacts, cursor: Cursor) -> Iterator[Candidate]:
-    yield Candidate(facts.spot.name, "the name of the file or folder")
+    yield Candidate(facts.declaration_path.name, "the name of the file or folder")
 
 
 def _own_kind(facts: DeclaredFacts, cursor: Cursor) -> Iterator[Candidate]:
-    yield Candidate(facts.spot.kind.name, "the kind of the folder")
+    yield Candidate(facts.declaration_path.kind.name, "the kind of the folder")
 
 
 def _app_versions(facts: DeclaredFacts, cursor: Cursor) -> Iterator[Candidate]:
@@ -97,7 +97,7 @@ def _app_folders(facts: DeclaredFacts, cursor: Cursor) -> Iterator[Candidate]:
 def _own_storages(facts: DeclaredFacts, cursor: Cursor) -> Iterator[Candidate]:
     if cursor.text_at((*cursor.field[:-1], "tenant")) in (None, facts.tenant):
         for offer in facts.list_targets("GPUStorage", None):
-            if offer.name != facts.spot.name:
+            if offer.name != facts.declaration_path.name:
                 yield Candidate(offer.name, offer.summary, offer.description)
 
 

@@ -17,7 +17,7 @@ def complete(facts: DeclaredFacts, positions: TextPositions, position: Position)
     cursor = find_cursor(positions.text, positions.to_offset(position))
     if cursor is None:
         return []
-    model = facts.spot.kind.model
+    model = facts.declaration_path.kind.model
     field_type = find_field_type(model, cursor.field)
     prefix = ""
     if cursor.is_key and field_type is not None and not field_type.fields and field_type.is_group:

@@ -44,7 +44,7 @@ class Offer(NamedTuple):
 
 
 class DeclaredFacts:
-    """The declarations that the file at `spot` can name.
+    """The declarations that the file at `declaration_path` can name.
 
     `folder` has the declarations of the tenant or cluster of the file, or of the platform. `tally_entries` are those of
     all tenants; they count the free units.
@@ -52,18 +52,18 @@ class DeclaredFacts:
 
     def __init__(
         self,
-        spot: DeclarationPath,
+        declaration_path: DeclarationPath,
         catalog: Catalog,
         folder: ScopeDeclarations,
         tally_entries: Iterable[TallyEntry],
     ) -> None:
-        self.spot, self.catalog, self.folder = spot, catalog, folder
+        self.declaration_path, self.catalog, self.folder = declaration_path, catalog, folder
         self._tally_entries = tally_entries
 
     @property
     def tenant(self) -> str:
         """The name of the tenant of the file; empty for a file of the platform or of a cluster."""
-        return self.spot.scope.name if self.spot.scope.kind == "tenant" else ""
+        return self.declaration_path.scope.name if self.declaration_path.scope.kind == "tenant" else ""
 
     @cached_property
     def offers(self) -> AvailableOffers:

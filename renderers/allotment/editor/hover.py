@@ -27,7 +27,7 @@ def describe_position(facts: DeclaredFacts, positions: TextPositions, position: 
 
 def _describe_target(facts: DeclaredFacts, tokens: list[Token], token: Token) -> str | None:
     """Return the description of the declaration that a value names; None if it names none."""
-    field_type = find_field_type(facts.spot.kind.model, token.field)
+    field_type = find_field_type(facts.declaration_path.kind.model, token.field)
     if field_type is None or field_type.reference is None:
         return None
     cluster = next((each.text for each in tokens if each.field == ("spec", "cluster") and not each.is_key), None)
@@ -39,7 +39,7 @@ def _describe_field(facts: DeclaredFacts, token: Token) -> str | None:
     """Return the manual page of the field of a key or value; None if it is no declared field."""
     names = [part for part in token.field if isinstance(part, str)]
     try:
-        page = manual_page(".".join([facts.spot.kind.name, *names]))
+        page = manual_page(".".join([facts.declaration_path.kind.name, *names]))
     except OperationRefused:
         return None
     if page.itself is None:

@@ -43,8 +43,8 @@ def list_actions(
     ]
     fixable = [diagnostic for diagnostic in own if diagnostic.code in _NOTATION_RULES]
     data = positions.text.encode("utf-8", "surrogatepass")
-    if fixable and any(map(is_fixable, read_declaration(path, data, facts.spot)[1])):
-        edits = compute_edits(positions, autofix(path, data, facts.spot))
+    if fixable and any(map(is_fixable, read_declaration(path, data, facts.declaration_path)[1])):
+        edits = compute_edits(positions, autofix(path, data, facts.declaration_path))
         if edits:
             title = "Correct the notation of all values"
             edit = WorkspaceEdit({uri: edits})

@@ -2,8 +2,8 @@
 
 A pattern has slots, such as `<tenant>`, for values that depend on the cluster, the owner or the object. The patterns are
 written by hand from the permissions of a tenant, independently of the code that renders. Therefore this check finds
-mistakes in that code. The objects of a kind of the platform or of a cluster, such as node pools and stocks, have no
-pattern. This check renders them again instead. `entitlements` checks the fields that a tenant's declarations determine,
+mistakes in that code. The objects of the platform have no pattern, except those of add-ons: node pools,
+stocks, the device plugin, device classes, the managed gateway and the portal. This check renders them again instead. `entitlements` checks the fields that a tenant's declarations determine,
 such as logins.
 """
 
@@ -145,7 +145,7 @@ def _judge_declared_object(boundary: Boundary, inner: str, manifest: Object) -> 
         if declared is not None:
             expected_manifests = CLUSTER_MANIFESTS[kind].render(catalog, cluster, declared, placeholders)
     if manifest not in expected_manifests:
-        yield f"{escape_unprintable(str(manifest.get('kind')))} {name} isn't what the cluster declares"
+        yield f"{escape_unprintable(str(manifest.get('kind')))} {name} differs from its declaration"
 
 
 def _slot_values(boundary: Boundary, part: str, tenant: str, inner: str, manifest: Object) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def _read_data_sources(deployment: Object) -> frozenset[str]:
 def with_published_deployment(published: bytes, rendered: bytes, message: str) -> bytes:
     """Return the rendered file of an instance, but with its published Deployment.
 
-    An annotation of the Deployment has the message `message` about the units for which the instance waits. The Secrets that
+    An annotation of the Deployment has `message`, which names the units for which the instance waits. The Secrets that
     restart the instance are those of the new declaration.
     """
     first, *other_texts = split(rendered)

@@ -61,26 +61,26 @@ def next_file(path: str, before: bytes, after: bytes, ask: Callable[[], StorageU
     the new deletion policy.
     """
     old, new, awaited = read_volume(before), read_volume(after), waits_for_job(after)
-    old_value = read_job_names(before)
+    old_jobs = read_job_names(before)
     if (
         awaited is not None
         and waits_for_job(before) is None
-        and (awaited in old_value or (old is not None and not awaited))
+        and (awaited in old_jobs or (old is not None and not awaited))
     ):
         return VolumeTransition(with_deletion_policy_of(before, after), [], "")
     findings = list(_immutable_changes(path, old, new)) if old is not None and new is not None else []
     required_jobs = read_job_names(after) | ({awaited} if awaited else frozenset())
     pending, let_go = "", False
-    if old_value and old_value - required_jobs:
+    if old_jobs and old_jobs - required_jobs:
         users = ask()
-        if required_jobs - old_value:
+        if required_jobs - old_jobs:
             if users.running_instances:
                 findings.append(preparation.preparation_change_finding(path, users.running_instances))
             elif users.stopping_instances:
                 pending = f"its new preparation waits until {', '.join(sorted(users.stopping_instances))} has stopped"
-            elif not old_value <= frozenset(users.finished_jobs):
+            elif not old_jobs <= frozenset(users.finished_jobs):
                 pending = "its new preparation waits until the status shows the end of the previous preparation"
-        if not findings and not pending and (has_kept_jobs(before) or old_value & frozenset(users.protected_jobs)):
+        if not findings and not pending and (has_kept_jobs(before) or old_jobs & frozenset(users.protected_jobs)):
             pending, let_go = "its last preparation is let go first", True
     data = with_jobs_of(with_data_source_of(after, before), before, is_pending=bool(pending))
     data = with_prunable_jobs(data) if let_go else data

@@ -30,19 +30,19 @@ def check(change: FolderChange) -> Iterator[Finding]:
 
 
 def _check_list(
-    change: FolderChange, new: DeclarationFile[Any], field: str, old_value: Sequence[Any], new_value: Sequence[Any]
+    change: FolderChange, new: DeclarationFile[Any], field: str, old_prices: Sequence[Any], new_prices: Sequence[Any]
 ) -> Iterator[Finding]:
-    old_prices = {price.start: price for price in old_value}
-    after = {price.start: price for price in new_value}
-    for start in sorted(old_prices):
-        if start <= change.today and start not in after:
+    old_by_day = {price.start: price for price in old_prices}
+    new_by_day = {price.start: price for price in new_prices}
+    for start in sorted(old_by_day):
+        if start <= change.today and start not in new_by_day:
             yield new.make_finding(field, f"the price from {start} already applies and was removed: restore it", RULE)
-    for index, price in enumerate(new_value):
+    for index, price in enumerate(new_prices):
         if price.start > change.today:
             continue
-        if price.start not in old_prices:
+        if price.start not in old_by_day:
             message = f"a new price can't start on {price.start}, before tomorrow: write {change.today + datetime.timedelta(days=1)} or a later day"
             yield new.make_finding(f"{field}.{index}.from", message, RULE)
-        elif old_prices[price.start] != price:
+        elif old_by_day[price.start] != price:
             message = f"the price from {price.start} already applies and can't change: add an entry with a later day"
             yield new.make_finding(f"{field}.{index}", message, RULE)

@@ -82,11 +82,11 @@ def _limit_source(declared: DeclarationFile[Tenant], plan: DeclarationFile[Plan]
     if key == ("snapshots",) and "snapshots" not in own_quota and plan.model.spec.quota.snapshots is None:
         key = ("storages",)  # by default, the limit of snapshots is the limit of storages
     if key[-1] in (own_quota.get("gpus", {}) if len(key) > 1 else own_quota):
-        message = f"tenant {declared.model.name}'s own quota allows"
-        return _LimitSource(("spec", "quota", *key), message, "or ask the platform team to raise it")
-    message = f"plan {plan.model.name} allows"
+        description = f"tenant {declared.model.name}'s own quota allows"
+        return _LimitSource(("spec", "quota", *key), description, "or ask the platform team to raise it")
+    description = f"plan {plan.model.name} allows"
     remedy = "or ask the platform team for another plan, or for a tenant quota (spec.quota)"
-    return _LimitSource(("spec", "plan"), message, remedy)
+    return _LimitSource(("spec", "plan"), description, remedy)
 
 
 def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:

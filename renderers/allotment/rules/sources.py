@@ -115,6 +115,8 @@ def _check_cycle(
     name, more = storage.model.name, len(circle) - MAX_SHOWN_STORAGES
     way = [circle[(place + step) % len(circle)] for step in range(min(MAX_SHOWN_STORAGES, len(circle)))]
     shown_names = [*way, f"… {more:,} more", name] if more > 0 else [*way, name]
-    message = "itself" if len(circle) == 1 else f"itself in a circle: {' ← '.join(shown_names)}"
+    source_text = "itself" if len(circle) == 1 else f"itself in a circle: {' ← '.join(shown_names)}"
     related = tuple(tenant.of_kind(GPUStorage)[member].path for member in way[1:])
-    yield storage.make_finding(_source_field(storage), f"the storage is filled from {message}", RULE, related=related)
+    yield storage.make_finding(
+        _source_field(storage), f"the storage is filled from {source_text}", RULE, related=related
+    )

@@ -156,10 +156,10 @@ class Tally:
         old = before.of_kind(Stock).get(stock.model.name) if before is not None else None
         if old is None:
             return True
-        old_value, new_value = old.model.spec, stock.model.spec
-        return new_value.count > old_value.count or (new_value.gpu_spec, new_value.node_pool) != (
-            old_value.gpu_spec,
-            old_value.node_pool,
+        old_spec, new_spec = old.model.spec, stock.model.spec
+        return new_spec.count > old_spec.count or (new_spec.gpu_spec, new_spec.node_pool) != (
+            old_spec.gpu_spec,
+            old_spec.node_pool,
         )
 
     def stocks_before(self, cluster: str, gpu_spec: str) -> SpecStocks:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from allotment.adapters.declaration_source import Source, path_problem
 from allotment.declared.inventory import Catalog
 from allotment.problems import Problem
-from allotment.services.check.catalog_check import CatalogCheck, check_catalog, classify_faults
+from allotment.services.check.catalog_check import CatalogCheck, check_catalog
+from allotment.services.check.platform_faults import classify_faults
 from allotment.services.check.tenant_error import build_rejection
 from allotment.services.renderer import ClusterRenderer
 

@@ -120,7 +120,7 @@ def test_the_gate_refuses_another_injection(change: dict[str, Any], sample: Path
     gate.check(FILE, dump(manifests))
     (route_filter,) = (manifest for manifest in manifests if manifest["kind"] == "HTTPRouteFilter")
     route_filter["spec"]["credentialInjection"] |= change
-    with pytest.raises(IsolationBroken, match="HTTPRouteFilter portal isn't what the cluster declares"):
+    with pytest.raises(IsolationBroken, match="HTTPRouteFilter portal differs from its declaration"):
         gate.check(FILE, dump(manifests))
 
 

@@ -282,7 +282,7 @@ def test_the_gate_takes_no_other_device_class(sample: Path, tree: Tree) -> None:
         for spec in ({"extendedResourceName": "nvidia.com/gpu"}, {"selectors": []}, {"config": []}):
             other = {**device_class, "spec": {**device_class["spec"], **spec}}
             assert list(judge_against_patterns(boundary, "platform", "", inner, other)) == [
-                "DeviceClass device-classes isn't what the cluster declares"
+                "DeviceClass device-classes differs from its declaration"
             ]
 
 

@@ -10,17 +10,13 @@ import datetime
 import email.utils
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Literal, NamedTuple, Protocol
-
-import requests
 
 from allotment.declared.people import Account
 from allotment.problems import AllotmentError, escape_unprintable, hide_in_errors
 
 TIMEOUT = 30  # seconds to wait for a response
 PAGE = 50
-_MALFORMED = (AssertionError, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 _MAX_RETRY_SECONDS = 3600.0  # the longest wait that a forge may ask for
 _TRANSPORT_STATUSES = (407, 408, 421, 425)  # 4xx statuses that a proxy or the connection causes, not the request
 StatusState = Literal["pending", "success", "failure"]
@@ -253,26 +249,3 @@ def _retry_seconds(headers: Mapping[str, str]) -> float | None:
         if headers.get(remaining) == "0" and end.isascii() and end.isdecimal():
             return min(max(1.0, float(end) - time.time()), _MAX_RETRY_SECONDS)
     return None
-
-
-def raise_for_response(answer: requests.Response, *_: object, **__: object) -> None:
-    """Raise a ForgeError if a response has an error status. `requests` calls this hook for each response."""
-    if answer.status_code >= 400:
-        try:
-            message = str(answer.json().get("message", ""))
-        except (ValueError, AttributeError):
-            message = answer.reason or ""
-        raise error_from_response(answer.status_code, answer.headers, message)
-
-
-@contextmanager
-def translate_request_errors() -> Iterator[None]:
-    """Raise ForgeUnreachable for connection errors and malformed responses, with a message that contains no token."""
-    try:
-        yield
-    except requests.RequestException as error:
-        raise ForgeUnreachable(f"the forge doesn't answer: {type(error).__name__}") from None
-    except _MALFORMED as error:
-        raise ForgeUnreachable(
-            f"the forge's answer makes no sense: {type(error).__name__} {escape_unprintable(str(error), 80)}"
-        ) from None

@@ -24,9 +24,8 @@ from allotment.adapters.forge.forge import (
     PullRequestHead,
     RequestDeclined,
     Token,
-    translate_request_errors,
 )
-from allotment.adapters.forge.session import ForgeSession
+from allotment.adapters.forge.session import ForgeSession, translate_request_errors
 from allotment.declared.people import Account
 
 _DECISIVE_STATES = ("APPROVED", "REQUEST_CHANGES")

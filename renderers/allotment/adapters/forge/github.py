@@ -30,9 +30,8 @@ from allotment.adapters.forge.forge import (
     PullRequestHead,
     Token,
     error_from_response,
-    translate_request_errors,
 )
-from allotment.adapters.forge.session import ForgeSession, foreign_host_error
+from allotment.adapters.forge.session import ForgeSession, foreign_host_error, translate_request_errors
 from allotment.declared.people import Account
 
 WRITE_SECONDS = 1.0  # seconds between two writes, as GitHub requires

@@ -25,10 +25,8 @@ from allotment.adapters.forge.forge import (
     PullRequestHead,
     RequestDeclined,
     Token,
-    raise_for_response,
-    translate_request_errors,
 )
-from allotment.adapters.forge.session import ForgeSession
+from allotment.adapters.forge.session import ForgeSession, raise_for_response, translate_request_errors
 from allotment.declared.people import Account
 
 _TO_GITLAB = {"failure": "failed"}

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
 
-from allotment.adapters.forge.forge import ForgeUnreachable, Token, raise_for_response
+from allotment.adapters.forge.forge import ForgeUnreachable, Token, error_from_response
 from allotment.adapters.request_limit import LIMITED_POOLS, RequestTooSlow, limit_request
+from allotment.problems import escape_unprintable
 
 MAX_SECONDS = 120.0  # of a request with its response; a forge that sends a byte now and then never times out otherwise
 MAX_BYTES = 64 << 20  # of a body after its decompression; the largest usual answer, with a long diff, has some MB
+# exceptions of code that reads an answer with another shape than the documentation of the forge describes
+_MALFORMED = (AssertionError, AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -124,3 +128,26 @@ class _LimitedAdapter(HTTPAdapter):
         manager = super().proxy_manager_for(proxy, **options)
         manager.pool_classes_by_scheme = LIMITED_POOLS
         return manager
+
+
+def raise_for_response(answer: requests.Response, *_: object, **__: object) -> None:
+    """Raise a ForgeError if a response has an error status. `requests` calls this hook for each response."""
+    if answer.status_code >= 400:
+        try:
+            message = str(answer.json().get("message", ""))
+        except (ValueError, AttributeError):
+            message = answer.reason or ""
+        raise error_from_response(answer.status_code, answer.headers, message)
+
+
+@contextmanager
+def translate_request_errors() -> Iterator[None]:
+    """Raise ForgeUnreachable for connection errors and malformed responses, with a message that contains no token."""
+    try:
+        yield
+    except requests.RequestException as error:
+        raise ForgeUnreachable(f"the forge doesn't answer: {type(error).__name__}") from None
+    except _MALFORMED as error:
+        raise ForgeUnreachable(
+            f"the forge's answer makes no sense: {type(error).__name__} {escape_unprintable(str(error), 80)}"
+        ) from None

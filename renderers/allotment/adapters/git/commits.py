@@ -1,7 +1,8 @@
 """Writes blobs, commits and signed tags without a work tree: `git fast-import` turns files into blobs and trees, without an
 index or a checkout.
 
-No local ref points at a new commit. Git's maintenance later removes the commits that were never pushed.
+Only a tag points at a new commit, and `delete_tag` removes it. Git's maintenance later removes commits that were never
+pushed.
 """
 
 from __future__ import annotations

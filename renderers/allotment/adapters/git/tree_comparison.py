@@ -64,9 +64,9 @@ class TreeComparison:
         level: dict[_Pair, list[str]] = {(before, after): [""]} if before != after else {}
         for _ in range(MAX_DEPTH):
             below: dict[_Pair, list[str]] = {}
-            for pair, old_value, new_value in self._read_pairs(level):
+            for pair, old_entries, new_entries in self._read_pairs(level):
                 here = level[pair]
-                for name, entry, other in self._changed_entries(here, old_value, new_value):
+                for name, entry, other in self._changed_entries(here, old_entries, new_entries):
                     ids = (entry.id if entry.mode == TREE else "", other.id if other.mode == TREE else "")
                     if any(ids):
                         paths = [f"{path}{name}/" for path in here]

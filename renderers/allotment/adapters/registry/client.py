@@ -7,8 +7,9 @@ import json
 from http import HTTPStatus
 from typing import Any
 
-from allotment.adapters.registry.authorization import authorize, find_login, login_message
+from allotment.adapters.registry.authorization import authorize, login_message
 from allotment.adapters.registry.connection import RegistryError, RegistryResponse, base_url, send_request
+from allotment.adapters.registry.credentials import find_login
 from allotment.declared.image_reference import DIGEST, DOCKER_HUB, ImageReference, parse_image_reference
 from allotment.problems import escape_unprintable
 

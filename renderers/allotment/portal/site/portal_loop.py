@@ -38,7 +38,7 @@ class PortalLoop(Loop):
         super().__init__(LoopTiming(interval, STALLED_SECONDS), log, "portal not built", metrics.record_error)
         self._create_builder, self._url, self._metrics, self._gate = create_builder, url, metrics, gate
         self._builder: SiteBuilder | None = None
-        self._logged_traces: Mapping[str, str] = {}
+        self._logged_tracebacks: Mapping[str, str] = {}
         self._lacked_credential = False
         metrics.initialize_reasons(FAILURE_REASONS)
 
@@ -77,9 +77,9 @@ class PortalLoop(Loop):
         self._lacked_credential = self._gate.lacks_credential
         self._metrics.record_build(result.pages)
         for tenant, trace in result.tracebacks.items():
-            if self._logged_traces.get(tenant) != trace:  # each turn tries again
+            if self._logged_tracebacks.get(tenant) != trace:  # each turn tries again
                 self.log.error("tenant ran into a bug", tenant=tenant, trace=trace)
-        self._logged_traces = result.tracebacks
+        self._logged_tracebacks = result.tracebacks
         if result.changed or result.removed:
             self.log.info(
                 "portal built",

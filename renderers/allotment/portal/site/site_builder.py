@@ -52,7 +52,7 @@ MAX_MERGES = 50  # on the page of a tenant
 class BuildResult(NamedTuple):
     """The number of pages, of those that changed, and of those that were removed; and the commit of the declarations.
 
-    `tenants` is the number of tenants with rendered pages. `tracebacks` has the trace for each tenant on which Allotment failed: its
+    `tenants` is the number of tenants with rendered pages. `tracebacks` has the traceback for each tenant on which Allotment failed: its
     pages stay as they were, and the next build tries again.
     """
 

@@ -20,7 +20,7 @@ class TenantResult(NamedTuple):
     """The pages of a tenant, and the facts that other pages need.
 
     `is_settled` says that all resources are as declared, so that the pages don't depend on the rendered branches. The first
-    tenant of a batch has the `summary` of the batch. `trace` is the trace if Allotment failed on this tenant.
+    tenant of a batch has the `summary` of the batch. `traceback` is that of the failure if Allotment failed on this tenant.
     """
 
     pages: WrittenPages
@@ -59,9 +59,9 @@ class TenantWriter(NamedTuple):
         try:
             return self._write(names)
         except Exception as error:
-            trace = build_rejection(error).traceback  # raises the faults that concern all tenants
+            traceback = build_rejection(error).traceback  # raises the faults that concern all tenants
             if len(names) == 1:
-                return [TenantResult.of_failure(trace)]
+                return [TenantResult.of_failure(traceback)]
             return [result for name in names for result in self.run_batch([name])]
 
     def _write(self, names: list[str]) -> list[TenantResult]:

@@ -1,24 +1,21 @@
-"""Reads and checks the platform and the clusters of a source, and sorts their errors by effect: on the whole publish, on a
+"""Reads and checks the platform and the clusters of a source: on the whole publish, on a
 cluster, or on nothing.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from allotment.adapters.declaration_source import Source
 from allotment.declared.inventory import Catalog, ScopeDeclarations
-from allotment.declared.kinds import KINDS
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.declared.reading import read_folder
 from allotment.problems import Problem
-from allotment.rules import PLATFORM_RULES, references
+from allotment.rules import PLATFORM_RULES
+from allotment.services.check.platform_faults import classify_faults
 from allotment.services.check.workers import ScopeContent, locate_findings, read_scope
-
-CLUSTER_RULE = "cluster"
-_ADD_ONS = KINDS["AddOn"].path.partition("{")[0]
 
 
 class CatalogCheck(NamedTuple):
@@ -107,40 +104,6 @@ def find_valid_subset(catalog_check: CatalogCheck, *, partial: bool) -> ValidSub
         {name: str(problems[0]) for name, problems in rejected.items()},
         is_valid or (partial and not faults.blocking),
     )
-
-
-class PlatformFaults(NamedTuple):
-    """The errors in the declarations of the platform and the clusters, by effect.
-
-    - `blocking` errors stop every publish. They are in the catalog or in the ownership rules, and no check can find all
-      tenants that depend on these declarations.
-    - `by_cluster` has the errors of each cluster. A publish retains such a cluster and its tenants at their last
-      published manifests.
-    - `harmless` errors do not affect a publish.
-    """
-
-    blocking: list[Problem]
-    by_cluster: dict[str, list[Problem]]
-    harmless: list[Problem]
-
-
-def classify_faults(problems: Iterable[Problem], clusters: Collection[str]) -> PlatformFaults:
-    """Return the errors among `problems` by effect. `clusters` are the clusters that have a folder."""
-    faults = PlatformFaults([], {}, [])
-    for problem in sorted(problems):
-        parts = problem.path.split("/")
-        if problem.warning or parts[0] == "tenants":
-            continue
-        if parts[0] == "clusters" and len(parts) > 2 and parts[1] in clusters:
-            for cluster in {
-                path.split("/")[1] for path in (problem.path, *problem.related) if path.startswith("clusters/")
-            }:
-                faults.by_cluster.setdefault(cluster, []).append(problem)
-        elif problem.path.startswith(_ADD_ONS) and problem.rule == references.RULE:
-            faults.harmless.append(problem)  # an AddOn that names a missing cluster still runs in other clusters
-        else:
-            faults.blocking.append(problem)
-    return faults._replace(by_cluster=dict(sorted(faults.by_cluster.items())))
 
 
 def _read_catalog(contents: list[ScopeContent], as_of: datetime.date, source: Source) -> tuple[Catalog, list[Problem]]:

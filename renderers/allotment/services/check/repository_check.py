@@ -15,7 +15,7 @@ from allotment.declared.layout import Scope
 from allotment.preparation.runtime_state import RuntimeStates
 from allotment.problems import Problem
 from allotment.rules.tally import Tally, TallyEntry, no_changed_files
-from allotment.services.check.catalog_check import PlatformFaults, check_catalog, classify_faults, find_valid_subset
+from allotment.services.check.catalog_check import check_catalog, find_valid_subset
 from allotment.services.check.check_options import DEFAULT_OPTIONS, NO_COMPARISON, CheckOptions, Comparison
 from allotment.services.check.cross_checks import (
     NO_CHANGE,
@@ -27,6 +27,7 @@ from allotment.services.check.cross_checks import (
     check_tenant_changes,
     merge_problems,
 )
+from allotment.services.check.platform_faults import PlatformFaults, classify_faults
 from allotment.services.check.tenant_results import CachedResult, check_tenants, format_cache_key, read_cached_tenants
 from allotment.services.check.workers import RenderBatch, TenantCheck
 

@@ -33,7 +33,7 @@ from allotment.manifests.paths import parse_tree_path
 from allotment.observed.retention import Retention, RetentionReason
 from allotment.problems import AllotmentError, Problem
 from allotment.services.check import cpu_budget, tenant_error
-from allotment.services.check.catalog_check import CLUSTER_RULE
+from allotment.services.check.platform_faults import CLUSTER_RULE
 from allotment.services.check.repository_check import RepositoryCheck
 from allotment.services.check.tenant_error import ISOLATION_RULE
 from allotment.services.publish.published_trees import PublishedTrees

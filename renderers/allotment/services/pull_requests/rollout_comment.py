@@ -275,9 +275,9 @@ def _list_resources(path: str, before: CommitSource, after: CommitSource) -> Ite
     resource = parse_resource_path(path)
     if resource is None:
         return
-    old_value, new_value = (read_declaration_at(source, path) for source in (before, after))
-    old, new = find_cluster(before, old_value), find_cluster(after, new_value)
-    if old and old != new and (new_value is not None or after.blob(path) is None):
+    old_declaration, new_declaration = (read_declaration_at(source, path) for source in (before, after))
+    old, new = find_cluster(before, old_declaration), find_cluster(after, new_declaration)
+    if old and old != new and (new_declaration is not None or after.blob(path) is None):
         yield ResourceRef(resource.kind, resource.tenant, resource.name, old, "")
-    if new_value is not None:
-        yield ResourceRef(resource.kind, resource.tenant, resource.name, new, new_value.blob)
+    if new_declaration is not None:
+        yield ResourceRef(resource.kind, resource.tenant, resource.name, new, new_declaration.blob)

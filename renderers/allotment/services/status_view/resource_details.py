@@ -65,8 +65,8 @@ def _find_statuses(view: StatusView, name: str, kind: str, check: PublishCheck) 
     rows = [row for row in view.rows if row.resource.name == name]
     matches = [row for row in rows if row.resource.kind == kind]
     if not matches and rows:
-        message, label = rows[0].resource.kind, escape_unprintable(rows[0].label)
-        raise OperationRefused(f"{label} is no {kind}, but has the kind {message}: run `allot status {label}`")
+        other_kind, label = rows[0].resource.kind, escape_unprintable(rows[0].label)
+        raise OperationRefused(f"{label} is no {kind}, but has the kind {other_kind}: run `allot status {label}`")
     return list(explain_unpublished(view, matches, check))
 
 
