@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import shutil
+from functools import partial
 from typing import Any
 
 import pytest
@@ -93,8 +94,9 @@ def test_a_merge_starts_an_instance_another_stops_it_and_a_third_removes_it(clou
     cloud.changes_synced()
     (cloud.root / path).unlink()
     cloud.merged()
-    eventually(lambda: missing(client, "apps/v1", "Deployment", "kustomization", "t-solo-ada"), "it to be gone", 60)
-    assert missing(client, "v1", "Service", "kustomization", "t-solo-ada")
+    for version, kind in (("apps/v1", "Deployment"), ("v1", "Service")):
+        gone = partial(missing, client, version, kind, "kustomization", "t-solo-ada")
+        eventually(gone, f"its {kind} to be gone", 60)
     cloud.changes_synced()
 
 
