@@ -139,4 +139,4 @@ lock: .venv/ready
 
 clean:
 	@test ! -x $(BIN)/python || $(BIN)/python -m tests.controlplane down
-	rm -rf .venv $(DIST) $(OUT) $(OUT).git site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv $(DIST) $(OUT) site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

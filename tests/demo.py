@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -27,10 +27,12 @@ def git(*words: str) -> str:
 
 
 def published(remote: Path) -> str:
-    """Publish what is committed to a bare repository of its own; return what there is to see."""
+    """Publish what is committed to a new bare repository, and return what there is to see.
+
+    The repository is outside this checkout, because Allotment pushes to no repository in a work tree.
+    """
     if git("rev-parse", "--is-shallow-repository").strip() != "false":
         return "skipped `allot publish`: this is no whole clone, and the order of commits is seen from their history\n"
-    shutil.rmtree(PROJECT / remote, ignore_errors=True)
     git("init", "--quiet", "--bare", str(remote))
     os.environ.setdefault("GIT_COMMITTER_NAME", "allotment")
     os.environ.setdefault("GIT_COMMITTER_EMAIL", "allotment@localhost")
@@ -54,7 +56,8 @@ def main() -> None:
     say = sys.stdout.write
     say("$ allot validate\n" + allot("validate"))
     say(f"\n$ allot render --out {out}\n" + allot("render", "--out", str(out)))
-    say(f"\n{published(out.with_name(out.name + '.git'))}")
+    remote = Path(tempfile.mkdtemp(prefix="allotment-demo-")) / "out.git"
+    say(f"\n{published(remote)}")
     rendered = out / "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
     declared = (PROJECT / "tenants/solo-ada/instances/webui.yaml").read_text(encoding="utf-8").splitlines()
     text = (PROJECT / rendered).read_text(encoding="utf-8")
@@ -70,7 +73,8 @@ Where to look next
     {f"{out}/eu-1/control/":<35}what Argo CD reads first: projects, namespaces, Applications
     {f"{out}/eu-1/platform/stock/":<35}placeholders that hold free GPUs until an instance starts
     {f"{out}/eu-1/tenants/":<35}what each tenant's declarations became
-    {f"{out}.git":<35}the branches rendered/eu-1 and rendered/us-1, as Argo CD would sync them
+    {remote}
+                                       the branches rendered/eu-1 and rendered/us-1, as Argo CD would sync them
 
 Try it
     .venv/bin/allot explain GPUInstance.spec

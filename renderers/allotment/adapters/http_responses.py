@@ -1,4 +1,4 @@
-"""Reads HTTP responses within limits of time and size, and describes what is wrong with them."""
+"""Reads HTTP responses within limits of time and size, and describes their faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retains each tenant whose transition is refused: by a deletion step, by a volume, or by the brake."""
+"""Retains each tenant with a refused transition: by a deletion step, by a volume, or by the brake."""
 
 from __future__ import annotations
 
