@@ -3,6 +3,7 @@ SHELL := bash
 PYTHON ?= python3
 BIN := .venv/bin
 OUT ?= out
+PORT ?= 8080
 DIST ?= dist
 
 # What Python compiled is kept, whatever the environment says: tests start many processes.
@@ -12,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # The demo installs only the packages that the program needs to run. Every other target installs those of development too.
 demo: $(if $(wildcard .venv/ready),.venv/ready,.venv/run)
-	@$(BIN)/python tests/demo.py $(OUT)
+	@$(BIN)/python -m tests.demo $(OUT) $(PORT)
 
 test test-process test-changed test-install: export TMPDIR = $(shell $(PYTHON) -m tests.temporary_folder)
 # What needs a cluster, installs packages or is in the lane of `test-process` is left out.

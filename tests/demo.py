@@ -1,87 +1,124 @@
-"""`make demo`: validates, renders and publishes the sample, and says in a screenful what it did and where to look."""
+"""`make demo`: publishes the sample to a repository of its own, and shows the cloud in the portal as if it had run for weeks."""
 
 from __future__ import annotations
 
+import datetime
 import os
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from tests.support.sample_reports import SampleReports
+
 PROJECT = Path(__file__).resolve().parent.parent
 ALLOT = Path(sys.executable).with_name("allot")
+DECLARATION, MANIFEST = "tenants/solo-ada/instances/webui.yaml", "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
+HOST = "127.0.0.1"
+IDENTITY = {"NAME": "allotment", "EMAIL": "allotment@localhost"}
+PAGES = (
+    ("a tenant", "tenants/studio-kite/"),
+    ("an instance", "tenants/solo-ada/instances/webui.html"),
+    ("an invoice", "tenants/studio-kite/invoices/{month}.html"),
+    ("the platform", "platform/"),
+    ("a new instance", "tenants/solo-ada/new-instance.html"),
+)
 
 
-def allot(*arguments: str) -> str:
-    """Run the command and return what it said; end with its status when it fails."""
-    run = subprocess.run([ALLOT, *arguments], cwd=PROJECT, capture_output=True, text=True, check=False)
-    if run.returncode:
-        sys.stderr.write(run.stdout + run.stderr)
-        sys.exit(run.returncode)
-    return run.stdout
+def allot(folder: Path, *arguments: str) -> None:
+    """Run a command in a folder, and show it with its output. If it fails, end with its status."""
+    sys.stdout.write(f"\n$ allot {' '.join(arguments)}\n")
+    sys.stdout.flush()
+    status = subprocess.run([ALLOT, *arguments], cwd=folder, check=False).returncode
+    if status:
+        sys.exit(status)
 
 
-def git(*words: str) -> str:
-    """Return what Git says in this repository; nothing where it says no."""
-    return subprocess.run(["git", *words], cwd=PROJECT, capture_output=True, text=True, check=False).stdout
+def git(folder: Path, *arguments: str, date: datetime.datetime | None = None) -> None:
+    """Run Git in a folder without output, with a time for a commit. Raises CalledProcessError if it fails."""
+    dates = {} if date is None else dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), date.isoformat())
+    names = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in IDENTITY.items()}
+    environment = {**os.environ, **names, **dates}
+    subprocess.run(["git", *arguments], cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
-def published(remote: Path) -> str:
-    """Publish what is committed to a new bare repository, and return what there is to see.
+def create_cloud(folder: Path, now: datetime.datetime) -> Path:
+    """Return a clone of the cloud in a folder, with a bare repository beside it as `origin`.
 
-    The repository is outside this checkout, because Allotment pushes to no repository in a work tree.
+    The catalog is declared two months before `now`, and the tenants follow, one each day. Both repositories are outside the
+    checkout, because Allotment pushes to no repository in a work tree.
     """
-    if git("rev-parse", "--is-shallow-repository").strip() != "false":
-        return "skipped `allot publish`: this is no whole clone, and the order of commits is seen from their history\n"
-    git("init", "--quiet", "--bare", str(remote))
-    os.environ.setdefault("GIT_COMMITTER_NAME", "allotment")
-    os.environ.setdefault("GIT_COMMITTER_EMAIL", "allotment@localhost")
-    words = ("publish", "--to", str(remote))
-    git_command = (
-        "--git-dir",
-        str(remote),
-        "log",
-        "-1",
-        "--stat=80",
-        "--stat-count=6",
-        "--format=%h %an: %s%n%(trailers:key=Source-Commit)",
-        "rendered/eu-1",
-    )
-    return f"$ allot {' '.join(words)}\n{allot(*words)}\n$ git log -1 --stat rendered/eu-1\n{git(*git_command)}"
+    clone = folder / "gpus"
+    for root in ("platform", "clusters", "tenants"):
+        shutil.copytree(PROJECT / root, clone / root)
+    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "forge.git")
+    git(clone, "init", "--quiet", "--initial-branch=main")
+    git(clone, "remote", "add", "origin", str(folder / "forge.git"))
+    tenants = sorted((clone / "tenants").iterdir())
+    for day, path in enumerate([clone / "platform", *tenants]):
+        names = ("platform", "clusters") if day == 0 else (f"tenants/{path.name}",)
+        date = now - datetime.timedelta(days=60 - day)
+        git(clone, "add", "--", *names)
+        git(clone, "commit", "--quiet", "--message", f"Add {path.name}", date=date)
+    git(clone, "push", "--quiet", "--set-upstream", "origin", "main")
+    return clone
+
+
+def find_port(preferred: int) -> int:
+    """Return the preferred port of this machine; if it is in use or 0, a free port."""
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            server.bind((HOST, preferred))
+        except OSError:
+            server.bind((HOST, 0))
+        port: int = server.getsockname()[1]
+        return port
 
 
 def main() -> None:
-    """Show the way from a declaration to its manifests."""
+    """Show the way from a declaration to manifests and to the portal."""
     out = Path(sys.argv[1] if len(sys.argv) > 1 else "out")
-    say = sys.stdout.write
-    say("$ allot validate\n" + allot("validate"))
-    say(f"\n$ allot render --out {out}\n" + allot("render", "--out", str(out)))
-    remote = Path(tempfile.mkdtemp(prefix="allotment-demo-")) / "out.git"
-    say(f"\n{published(remote)}")
-    rendered = out / "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
-    declared = (PROJECT / "tenants/solo-ada/instances/webui.yaml").read_text(encoding="utf-8").splitlines()
-    text = (PROJECT / rendered).read_text(encoding="utf-8")
-    kinds = [line.split(": ")[1] for line in text.splitlines() if line.startswith("kind: ")]
-    say(
+    port = find_port(int(sys.argv[2]) if len(sys.argv) > 2 else 8080)
+    allot(PROJECT, "validate")
+    allot(PROJECT, "render", "--out", str(out))
+    folder = Path(tempfile.mkdtemp(prefix="allotment-demo-"))
+    now = datetime.datetime.now(datetime.UTC)
+    clone = create_cloud(folder, now)
+    allot(clone, "publish", "--to", "../forge.git")
+    SampleReports(now).write(clone, str(folder / "forge.git"))
+    declared, manifest = (
+        path.read_text(encoding="utf-8") for path in (PROJECT / DECLARATION, PROJECT / out / MANIFEST)
+    )
+    kinds = [line.removeprefix("kind: ") for line in manifest.splitlines() if line.startswith("kind: ")]
+    links = "\n".join(
+        f"    {title:<17}http://{HOST}:{port}/{path.format(month=f'{now:%Y-%m}')}" for title, path in PAGES
+    )
+    sys.stdout.write(
         f"""
-One declaration of {len(declared)} lines became {len(kinds)} objects of {len(text.splitlines())} lines ({", ".join(kinds)}):
-    tenants/solo-ada/instances/webui.yaml
-    {rendered}
+One declaration of {len(declared.splitlines())} lines became {len(kinds)} objects of {len(manifest.splitlines())} lines ({", ".join(kinds)}):
+    {DECLARATION}
+    {out / MANIFEST}
 
-Where to look next
-    platform/  clusters/  tenants/     what is declared: the catalog, the clusters, what seven tenants want
-    {f"{out}/eu-1/control/":<35}what Argo CD reads first: projects, namespaces, Applications
-    {f"{out}/eu-1/platform/stock/":<35}placeholders that hold free GPUs until an instance starts
-    {f"{out}/eu-1/tenants/":<35}what each tenant's declarations became
-    {remote}
-                                       the branches rendered/eu-1 and rendered/us-1, as Argo CD would sync them
+{clone}
+    a clone of the cloud: its origin has the branches rendered/eu-1 and rendered/us-1, as Argo CD would sync them,
+    and sample reports of both clusters with weeks of usage. Try there:
+        allot=$PWD/.venv/bin/allot; cd {clone}
+        $allot status studio-kite
+        $allot cost studio-kite
+        $allot instance stop solo-ada/webui && $allot plan
+        $allot explain GPUInstance.spec
+    Or write l4-quater for l4-quarter in {DECLARATION}, and run $allot validate.
 
-Try it
-    .venv/bin/allot explain GPUInstance.spec
-    .venv/bin/allot portal build --out site, and open site/index.html in a browser
-    Write l4-quater for l4-quarter in tenants/solo-ada/instances/webui.yaml, and run .venv/bin/allot validate
+The portal of this cloud:
+{links}
 """
     )
+    sys.stdout.flush()
+    os.chdir(clone)
+    os.execv(ALLOT, [str(ALLOT), "portal", "serve", "--listen", f"{HOST}:{port}"])
 
 
 if __name__ == "__main__":

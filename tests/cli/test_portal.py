@@ -6,6 +6,10 @@ import datetime
 import html
 import json
 import re
+import signal
+import subprocess
+import sys
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ from tests.conftest import Allot, Result, checked, edit
 from tests.docs.october import record_october
 from tests.portal.pages.sample_site import BUILD_TENANT_PAGES, fail_on
 from tests.support.published import Place
+from tests.support.waiting import eventually
 
 from allotment.observed.status import Instance, Storage, TenantStatus, Transition
 
@@ -374,3 +379,34 @@ def test_a_folder_of_somebody_else_is_refused(run: Run, place: Place) -> None:
     result = run("--out", place.root / "site")
     assert result.code == 2
     assert "holds files that `allot portal build` did not write" in result.err
+
+
+def test_serve_refuses_an_address_that_other_machines_reach(place: Place, allot: Allot) -> None:
+    result = allot("portal", "serve", "--repo", place.root, "--listen", "0.0.0.0:8080")
+    assert result.code == 2
+    assert "--listen 0.0.0.0:8080 is open to other machines" in result.err
+
+
+@pytest.mark.process
+def test_serve_shows_a_merge_soon(place: Place) -> None:
+    words = ["portal", "serve", "--repo", str(place.root), "--listen", "127.0.0.1:0", "--interval", "1"]
+    with subprocess.Popen([sys.executable, "-m", "allotment", *words], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            url = process.stdout.readline().split()[0]
+
+            def read_page() -> str:
+                with urllib.request.urlopen(f"{url}tenants/solo-ada/index.html", timeout=60) as answer:
+                    return str(answer.read().decode())
+
+            assert "webui" in read_page()
+            path = place.root / "tenants/solo-ada/instances/webui.yaml"
+            path.rename(path.with_name("painter.yaml"))
+            edit(place.root, "tenants/solo-ada/instances/painter.yaml", "name: webui", "name: painter")
+            place.merge()
+
+            eventually(lambda: "painter" in read_page(), "the page to show the merge", 60)
+            process.send_signal(signal.SIGINT)
+            assert process.wait() == 0
+        finally:
+            process.kill()

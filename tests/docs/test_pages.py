@@ -68,9 +68,11 @@ def test_the_site_builds_and_its_pages_fetch_nothing_from_elsewhere(tmp_path: Pa
         check=False,
     )
     assert built.returncode == 0, built.stdout + built.stderr
-    pages = {str(path.relative_to(tmp_path)): path.read_text("utf-8") for path in (tmp_path / "site").rglob("*.html")}
+    pages = {
+        str(path.relative_to(tmp_path)): path.read_text("utf-8") for path in (tmp_path / "docs-site").rglob("*.html")
+    }
     assert len(pages) == len(PAGES) + 1, "and the one for what isn't found"
     assert {page: urls for page, text in pages.items() if (urls := FETCHED.findall(text))} == {}
-    styles = [path.read_text("utf-8") for path in (tmp_path / "site").rglob("*.css")]
+    styles = [path.read_text("utf-8") for path in (tmp_path / "docs-site").rglob("*.css")]
     assert styles
     assert [style for style in styles if re.search(r"url\([\"']?(?:https?:)?//", style)] == []

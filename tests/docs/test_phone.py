@@ -63,7 +63,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     shutil.copyfile(PROJECT / "zensical.toml", folder / "zensical.toml")
     run = [str(Path(sys.executable).with_name("zensical")), "build"]
     subprocess.run(run, cwd=folder, check=True, capture_output=True)
-    handler = functools.partial(_Pages, directory=str(folder / "site"))
+    handler = functools.partial(_Pages, directory=str(folder / "docs-site"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"

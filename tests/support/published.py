@@ -22,7 +22,6 @@ from allotment.adapters.git.commits import CommitMessage
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.rendered_branches import read_rendered_branches
-from allotment.branches.status_branches import read_status_branch
 from allotment.declared.inventory import compute_blob_id
 from allotment.manifests.paths import parse_tree_path
 from allotment.manifests.tenant import programs
@@ -34,9 +33,9 @@ from allotment.observed.status import (
     Snapshot,
     Storage,
     TenantStatus,
-    dump_status,
 )
 from tests.conftest import DAY, Allot, Result
+from tests.support.cluster_report import write_report
 from tests.support.waiting import Final, NotInTime, eventually
 
 DATE = "GIT_COMMITTER_DATE"
@@ -188,17 +187,8 @@ class Place:
         self, cluster: str, *statuses: TenantStatus, observed: str = OBSERVED, also: dict[str, bytes] | None = None
     ) -> str:
         """Write what a reporter would have seen of some tenants at a time, and nothing of others; return the commit."""
-        with Repository(self.root) as repository:
-            remote = Remote(repository, str(self.remote))
-            branch = read_status_branch(repository, remote, cluster).branch
-            data = {f"tenants/{status.tenant}.yaml": dump_status(status) for status in statuses}
-            data |= also or {}
-            data["stocks.yaml"] = dump_status(ClusterStatus(cluster, observed))
-            files = {path: compute_blob_id(text) for path, text in data.items()}
-            message = CommitMessage("Seen", b"reporter <reporter@northlight.example> 1 +0000")
-            commit = branch.create_commit(files, branch.compare_files(files), data, message)
-            assert remote.push({f"refs/heads/status/{cluster}": commit, f"refs/allotment/status/{cluster}": commit})
-            return commit
+        status = ClusterStatus(cluster, observed)
+        return write_report(self.root, str(self.remote), status, statuses, also or {})
 
     def synced(self, cluster: str, tenant: str, *, marked: str = OBSERVED, observed: str = OBSERVED) -> str:
         """Report that a cluster has all that is published of a tenant, what is marked for deletion since a time; return the commit."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,12 @@ from allotment.cli.options import create_cache_opener, output_option, print_note
 from allotment.cli.pending_options import PendingOptions, pending_options
 from allotment.cli.status_options import clone_options, create_publish_check, open_clone
 from allotment.cli.subcommand_group import SubcommandGroup
-from allotment.problems import escape_unprintable, pluralize
+from allotment.problems import AllotmentError, escape_unprintable, pluralize
 
 if TYPE_CHECKING:
     from allotment.branches.declarations_clone import DeclarationsClone
     from allotment.portal.site.open_pull_requests import OpenPullRequests
+    from allotment.portal.site.site_builder import SiteBuilder
 
 
 @click.group(cls=SubcommandGroup)
@@ -26,8 +28,17 @@ def command() -> None:
 
     \b
     Examples:
+      allot portal serve
       allot portal build --out site
     """
+
+
+tenant_option = click.option(
+    "--tenant",
+    metavar="NAME",
+    shell_complete=complete_tenants,
+    help="Write the public pages and the pages of this tenant. Default: all tenants.",
+)
 
 
 @command.command("build")
@@ -37,12 +48,7 @@ def command() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="The folder of the pages. The command removes all other files in it.",
 )
-@click.option(
-    "--tenant",
-    metavar="NAME",
-    shell_complete=complete_tenants,
-    help="Write the public pages and the pages of this tenant. Default: all tenants.",
-)
+@tenant_option
 @pending_options
 @output_option()
 @clone_options
@@ -69,24 +75,14 @@ def build(
     """
     from allotment.adapters.checkout_paths import check_outside_sources
     from allotment.adapters.git.uncommitted import refuse_tracked_files
-    from allotment.adapters.page_folder import PageFolder
     from allotment.cli.list_options import current_time
-    from allotment.portal.site.site_builder import SiteBuilder
     from allotment.reports.outputs.portal_build import PortalBuildOutput
     from allotment.services.check.workers import count_cores
 
     clone = open_clone(repo, url)
     check_outside_sources(clone.root, out)
     refuse_tracked_files(out)
-    builder = SiteBuilder(
-        clone,
-        PageFolder(out),
-        tenant=tenant,
-        open_facts=create_cache_opener(clone.root, "-facts"),
-        processes=count_cores(),
-        find_publish_state=create_publish_check(clone.root).find_state,
-        pull_requests=_create_pull_request_reader(clone, pending) if pending.is_requested else None,
-    )
+    builder = _create_site_builder(clone, out, tenant, pending, processes=count_cores())
     result = builder.build(current_time())
     report_tenant_bugs(result.tracebacks)
     if style == "json":
@@ -108,6 +104,83 @@ def build(
         )
     if result.tracebacks:
         click.get_current_context().exit(3)
+
+
+@command.command("serve")
+@tenant_option
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    default="127.0.0.1:8080",
+    show_default=True,
+    help="The address of the pages. Only programs of this machine may reach it.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=1),
+    default=30,
+    show_default=True,
+    help="The seconds between two builds.",
+)
+@pending_options
+@clone_options
+def serve(
+    *, tenant: str | None, listen: str, interval: float, pending: PendingOptions, repo: Path | None, url: str | None
+) -> None:
+    """Build the portal, and serve it to the browsers of this machine until Ctrl-C.
+
+    The command builds all pages into a temporary folder, as `allot portal build` does, and builds them again every --interval
+    seconds. Nobody has to log in, so the command listens at this machine only. `allot run --portal` serves the portal to others.
+
+    \b
+    Examples:
+      allot portal serve
+      allot portal serve --tenant solo-ada --listen 127.0.0.1:9000
+    """
+    from allotment.adapters.temporary_folder import temporary_folder
+    from allotment.cli.list_options import current_time
+    from allotment.cli.service import is_loopback, serve_pages, stop_on_signals
+    from allotment.portal.site.page_gate import PageGate
+
+    if not is_loopback(listen):
+        raise click.UsageError(
+            f"--listen {listen} is open to other machines, and the pages have no login: use allot run --portal"
+        )
+    gate, stopped, problem = PageGate(is_local=True), threading.Event(), ""
+    with temporary_folder("allot-portal-") as folder:
+        builder = _create_site_builder(open_clone(repo, url), folder / "site", tenant, pending, processes=1)
+        result = builder.build(current_time())
+        report_tenant_bugs(result.tracebacks)
+        gate.open()
+        with serve_pages(listen, folder / "site", gate) as address, stop_on_signals(stopped.set):
+            click.echo(f"http://{address}/ serves {pluralize(result.pages, 'page')} of commit {result.commit[:12]}")
+            print_note("Stop with Ctrl-C.")
+            while not stopped.wait(interval):
+                try:
+                    builder.build(current_time())
+                    problem = ""
+                except AllotmentError as error:  # the pages of the last build are served
+                    if str(error) != problem:
+                        problem = str(error)
+                        click.echo(f"warning: {escape_unprintable(problem, 1000)}", err=True)
+
+
+def _create_site_builder(
+    clone: DeclarationsClone, out: Path, tenant: str | None, pending: PendingOptions, *, processes: int
+) -> SiteBuilder:
+    """Return the builder of the pages in a folder. Raises UsageError if `pending` lacks a token of the forge."""
+    from allotment.adapters.page_folder import PageFolder
+    from allotment.portal.site.site_builder import SiteBuilder
+
+    return SiteBuilder(
+        clone,
+        PageFolder(out),
+        tenant=tenant,
+        open_facts=create_cache_opener(clone.root, "-facts"),
+        processes=processes,
+        find_publish_state=create_publish_check(clone.root).find_state,
+        pull_requests=_create_pull_request_reader(clone, pending) if pending.is_requested else None,
+    )
 
 
 def _create_pull_request_reader(clone: DeclarationsClone, pending: PendingOptions) -> OpenPullRequests:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import DAY, Allot, edit
-from tests.portal.pages.sample_site import BUILD_TENANT_PAGES, NOW, TROUBLES, create_place, fail_on, report_all
+from tests.portal.pages.sample_site import BUILD_TENANT_PAGES, NOW, create_place, fail_on, report_all
 from tests.support.published import Place
+from tests.support.sample_reports import TROUBLES
 
 from allotment.adapters.page_folder import PageFolder
 from allotment.branches.declarations_clone import DeclarationsClone

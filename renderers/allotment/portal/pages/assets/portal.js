@@ -38,6 +38,21 @@ showAges();
 if (navigator.clipboard) addCopyButtons();
 setInterval(showAges, 60000);
 
+// Shows the current page once it has changed on the server, except while somebody fills in a form.
+let tag = "";
+async function refresh() {
+  if (document.hidden || document.querySelector("[data-is-chosen]")) return;
+  const answer = await fetch(location.pathname, {method: "HEAD"}).catch(() => null);
+  const current = answer?.ok && answer.headers.get("ETag");
+  if (current && tag && current !== tag) location.reload();
+  tag = current || tag;
+}
+
+if (location.protocol.startsWith("http")) {
+  refresh();
+  setInterval(refresh, 60000);
+}
+
 // The forms. They write the declaration, the command and the effect of a change, and send nothing.
 const ONE = 10n ** 9n;
 const HOURS_A_MONTH = 730n;
@@ -531,6 +546,10 @@ async function startForm() {
   const facts = readJson("facts");
   let offers = null;
   if (form.dataset.offers) {
+    if (location.protocol === "file:") {
+      find("without-scripts").prepend("The form needs HTTP: open this page with allot portal serve.");
+      return;
+    }
     const answer = await fetch(form.dataset.offers);
     if (!answer.ok) return;
     offers = await answer.json();
