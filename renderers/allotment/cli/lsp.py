@@ -35,7 +35,7 @@ def command(repo: Path | None) -> None:
     """
     if sys.stdin.isatty() and not is_quiet():
         click.echo("allot lsp: waits for an editor on standard input; Ctrl-C ends it", err=True)
-    from allotment.editor.features import serve
+    from allotment.editor.connection import serve
 
     # By default, an interrupt would wait for the thread that reads the next request. The server has nothing to save.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

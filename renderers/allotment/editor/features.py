@@ -1,10 +1,9 @@
-"""Answers the requests of an editor over a pair of byte streams: completion, hover, corrections and formatting."""
+"""Answers the requests of an editor: completion, hover, corrections and formatting."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from lsprotocol import types
 
@@ -16,19 +15,10 @@ from allotment.editor.completion import complete
 from allotment.editor.facts import DeclaredFacts
 from allotment.editor.hover import describe_position
 from allotment.editor.quick_fixes import list_actions, list_format_edits
-from allotment.editor.server import EditorServer, ServerOptions, create_server
+from allotment.editor.server import EditorServer
 from allotment.editor.text_positions import TextPositions
 from allotment.problems import Finding
 from allotment.services.check.workers import read_scope
-
-
-def serve(options: ServerOptions, requests: BinaryIO, replies: BinaryIO) -> None:
-    """Answer the requests of an editor until it ends the connection."""
-    # `report_server_error` reports errors to the editor. The library would also write a traceback for each wrong message.
-    logging.getLogger("pygls").setLevel(logging.CRITICAL)
-    server = create_server(options)
-    _register_features(server)
-    server.start_io(requests, replies)
 
 
 class OpenDocument(NamedTuple):
@@ -39,7 +29,7 @@ class OpenDocument(NamedTuple):
     facts: DeclaredFacts
 
 
-def _register_features(server: EditorServer) -> None:
+def register_features(server: EditorServer) -> None:
     """Register the features that need the last check."""
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[" ", ":", "-"]))
