@@ -6,18 +6,14 @@ import json
 import os
 import socketserver
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from tests.adapters.forge.server import BOT, FORK, TOKEN, Answer, World
 from tests.conftest import Allot, Result, edit
 from tests.support.proposal_forge import world
 from tests.support.published import Place, git
-from tests.support.running_tenant import WEBUI, now, running
-
-from allotment.observed.status import Instance, TenantStatus
+from tests.support.simulated_wait import Event, report_later, simulate_pauses
 
 __all__ = ["world"]  # a fixture
 
@@ -331,20 +327,9 @@ def test_the_bot_is_the_author(published: Place, world: World, allot: Allot) -> 
 
 
 @pytest.fixture
-def steps(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
-    """Return a list of things that happen while a command waits, a look apart."""
-    events: list[Callable[[], object]] = []
-    clock = [0.0]
-
-    def sleep(seconds: float) -> None:
-        clock[0] += seconds
-        if events:
-            events.pop(0)()
-
-    time = SimpleNamespace(sleep=sleep, monotonic=lambda: clock[0])
-    for module in ("change_wait", "wait"):
-        monkeypatch.setattr(f"allotment.cli.{module}.time", time)
-    return events
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
+    """Return the list of the events that happen in the pauses of a command, one in each pause."""
+    return simulate_pauses(monkeypatch)
 
 
 def merge_pull(world: World) -> None:
@@ -357,12 +342,11 @@ def report_stop(place: Place) -> None:
     """Publish the merged change, and let the cluster report that the instance is stopped."""
     git(place.root, "pull", "-q", "origin", "main")
     assert place.publish().code == 0
-    instance = Instance("webui", running(place, WEBUI).instances[0].observed_blob, "Stopped", "", "")
-    place.report("eu-1", TenantStatus("solo-ada", "eu-1", (), (instance,)), observed=now())
+    report_later(place, "Stopped")()
 
 
 def test_a_wait_ends_when_the_merged_change_has_taken_effect(
-    published: Place, world: World, allot: Allot, steps: list[Callable[[], object]]
+    published: Place, world: World, allot: Allot, steps: list[Event]
 ) -> None:
     steps += [lambda: None, lambda: merge_pull(world), lambda: report_stop(published)]
     result = propose(allot, published, "--wait")
@@ -375,7 +359,7 @@ def test_a_wait_ends_when_the_merged_change_has_taken_effect(
 
 
 def test_a_wait_ends_when_the_pull_request_is_closed(
-    published: Place, world: World, allot: Allot, steps: list[Callable[[], object]]
+    published: Place, world: World, allot: Allot, steps: list[Event]
 ) -> None:
     steps.append(lambda: world.close_pull(next(iter(world.pulls))))
     world.fail("GET .*(pulls|merge_requests)/1", Answer(502, {"message": "Bad gateway"}))
@@ -384,9 +368,7 @@ def test_a_wait_ends_when_the_pull_request_is_closed(
     assert result.out.splitlines()[-1].endswith(" was closed without a merge")
 
 
-def test_a_wait_has_a_time_limit(
-    published: Place, world: World, allot: Allot, steps: list[Callable[[], object]]
-) -> None:
+def test_a_wait_has_a_time_limit(published: Place, world: World, allot: Allot, steps: list[Event]) -> None:
     result = propose(allot, published, "--wait", "--timeout", "30s")
     assert (result.code, json.loads(result.out)["outcome"]) == (124, "TimedOut")
     assert result.err.endswith("time is up, and the pull request is not merged\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -46,6 +47,10 @@ class ReportedStatus(NamedTuple):
     tenants: list[TenantStatus]
     troubles: dict[str, str]
     commits: dict[str, str]
+
+    def find_silent_clusters(self, now: datetime.datetime) -> set[str]:
+        """Return the clusters with an old, an unusable or no last report. Their current state is unknown."""
+        return {status.cluster for status in self.clusters if status.is_stale(now)} | self.troubles.keys()
 
 
 def read_reported_status(

@@ -85,7 +85,7 @@ class Dimension(click.ParamType[str]):
             self.fail("give --by again for each dimension", param, ctx)
         name, separator, key = str(value).partition(":")
         if value not in DIMENSIONS and not (f"{name}{separator}" == LABEL_PREFIX and key):
-            from allotment.cli.status_options import suggest_name
+            from allotment.declared.reading import suggest_name
 
             hint = suggest_name(str(value), self._list_names())
             if "did you mean" not in hint:
@@ -173,7 +173,7 @@ def check_tenant(source: BillingSource, tenant: str, recorded: frozenset[str]) -
         return
     declared_tenants = set(source.declared.source.list_folders("tenants"))
     if tenant not in declared_tenants:
-        from allotment.cli.status_options import suggest_name
+        from allotment.declared.reading import suggest_name
 
         raise OperationRefused(
             f"no tenant is named {quote_value(tenant)}: no tenant with this name is declared or recorded"
@@ -214,7 +214,7 @@ def select_cluster(record: UsageRecord, cluster: str | None) -> UsageRecord:
         return record
     clusters = {each.cluster for each in record.clusters}
     if cluster not in clusters:
-        from allotment.cli.status_options import suggest_name
+        from allotment.declared.reading import suggest_name
 
         raise OperationRefused(f"no cluster is named {quote_value(cluster)}{suggest_name(cluster, clusters)}")
     return record._replace(

@@ -19,7 +19,7 @@ from allotment.cli.options import (
     output_option,
     source_options,
 )
-from allotment.cli.status_options import cluster_option, status_url_option, suggest_name
+from allotment.cli.status_options import cluster_option, status_url_option
 from allotment.problems import AllotmentError, OperationRefused, pluralize, quote_value
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def command(
         raise click.UsageError("--tenants shows the cost of all tenants in all clusters: combine it with --as-of only")
     from allotment.adapters.git.uncommitted import uncommitted_files
     from allotment.declared.kinds.platform import Platform
+    from allotment.declared.reading import suggest_name
     from allotment.reports.catalog_tables import CatalogView, DeclarationSource, render_spending
     from allotment.reports.sheets import print_output
     from allotment.rules.availability import TenantAllowance, list_offers
@@ -139,6 +140,8 @@ def command(
 
 def _find_tenant(source: Source, repository_check: RepositoryCheck, tenant: str) -> ScopeDeclarations:
     """Return the declarations of a tenant. Raises OperationRefused if there is no such tenant."""
+    from allotment.declared.reading import suggest_name
+
     if tenant not in repository_check.tally_entries:
         raise OperationRefused(
             f"no tenant is named {quote_value(tenant)}{suggest_name(tenant, repository_check.tally_entries)}"
@@ -173,7 +176,6 @@ def _count_ready_units(repo: Path | None, url: str | None) -> dict[tuple[str, st
     """
     from allotment.branches.status_reader import read_reported_status
     from allotment.cli.status_options import open_status_remote
-    from allotment.reports.status_tables import is_stale
 
     try:
         repository, remote, clusters = open_status_remote(repo, url)
@@ -184,7 +186,7 @@ def _count_ready_units(repo: Path | None, url: str | None) -> dict[tuple[str, st
         return {}
     ready_units = dict[tuple[str, str], dict[str, int]]()
     moment = datetime.datetime.now(datetime.UTC)
-    for cluster in (cluster_status for cluster_status in now.clusters if not is_stale(cluster_status, moment)):
+    for cluster in (cluster_status for cluster_status in now.clusters if not cluster_status.is_stale(moment)):
         for stock in cluster.stocks:
             tenant_units = ready_units.setdefault((cluster.cluster, stock.gpu_spec), defaultdict(int))
             tenant_units[stock.tenant] += stock.ready

@@ -6,7 +6,7 @@ import difflib
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import click
 
@@ -17,11 +17,9 @@ from allotment.edits.operation_id import name_operation_branch
 from allotment.problems import escape_unprintable, pluralize
 
 if TYPE_CHECKING:
+    from allotment.reports.outputs.change import ChangeOutcome, ChangeStage
     from allotment.services.changes.change_target import PlannedChange
     from allotment.services.changes.operations import RepeatedChange
-
-Stage = Literal["None", "Folder", "Commit", "Branch", "PullRequest"]
-Outcome = Literal["Reached", "Closed", "Failed", "TimedOut"]
 
 
 class ChangeResult(NamedTuple):
@@ -32,15 +30,15 @@ class ChangeResult(NamedTuple):
 
     change_set: ChangeSet
     before: Mapping[str, bytes | None]
-    stage: Stage
+    stage: ChangeStage
     branch: str | None = None
     url: str | None = None
     repeated_in: str = ""
-    outcome: Outcome | None = None
+    outcome: ChangeOutcome | None = None
 
     @classmethod
     def of_repeated(
-        cls, repeated: RepeatedChange, stage: Stage, operation_id: str = "", url: str | None = None
+        cls, repeated: RepeatedChange, stage: ChangeStage, operation_id: str = "", url: str | None = None
     ) -> Self:
         """Return the result of an earlier command. `operation_id` names its branch; empty for a change of a folder."""
         branch = name_operation_branch(operation_id) if operation_id else None

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from allotment.cli.change_options import ChangeOptions, CheckFirst, Confirm, open_branch_target
-from allotment.cli.change_output import ChangeResult, Outcome, print_result, review
-from allotment.cli.change_wait import EXIT_STATUSES, ChangeWait
+from allotment.cli.change_output import ChangeResult, print_result, review
 from allotment.cli.comment_options import TOKEN_VARIABLE, read_token
+from allotment.cli.status_options import create_publish_check
+from allotment.cli.wait_progress import TerminalProgress, end_wait
 from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
-    from allotment.adapters.forge.forge import PullRequest
     from allotment.edits.operation_id import BuildChange
     from allotment.services.changes.change_target import BranchTarget
     from allotment.services.changes.proposals import Proposal, Proposer
@@ -81,6 +81,8 @@ def create_proposer(options: ChangeOptions, target: BranchTarget, secret: str) -
 
 def _finish(options: ChangeOptions, proposer: Proposer, proposal: Proposal, result: ChangeResult | None = None) -> None:
     """Print the pull request. With --wait, follow it first."""
+    from allotment.services.changes.change_wait import ChangeWait
+
     pull = proposal.pull_request
     url = pull.url if pull else None
     if proposal.repeated is not None:
@@ -96,17 +98,9 @@ def _finish(options: ChangeOptions, proposer: Proposer, proposal: Proposal, resu
         return
     if options.style == "text":
         print_result(options, result)
-    outcome = _wait(options, proposer, pull, result)
+    publish_check = create_publish_check(proposer.target.base.root)
+    waiting = ChangeWait(proposer, publish_check, TerminalProgress(options.style), options.timeout)
+    outcome, reason = waiting.wait(pull, result.change_set)
     if options.style == "json":
         print_result(options, result._replace(outcome=outcome))
-    if status := EXIT_STATUSES[outcome]:
-        raise click.exceptions.Exit(status)
-
-
-def _wait(options: ChangeOptions, proposer: Proposer, pull: PullRequest | None, result: ChangeResult) -> Outcome:
-    """Follow the pull request, or the resources alone if the change was merged without a pull request."""
-    wait = ChangeWait(proposer.target.base.root, options.style, options.timeout)
-    if pull is None:
-        return wait.wait_for_resources(result.change_set)
-    number = pull.number
-    return wait.wait(lambda: proposer.forge.pull_request(number), result.change_set)
+    end_wait(outcome, reason)

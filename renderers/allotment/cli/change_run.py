@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from allotment.cli.change_options import ChangeOptions, CheckFirst, Confirm, open_branch_target, open_folder_target
 
 if TYPE_CHECKING:
-    from allotment.cli.change_output import Stage
     from allotment.edits.operation_id import BuildChange
+    from allotment.reports.outputs.change import ChangeStage
 
 
 def run_change(
@@ -69,7 +69,7 @@ def _change_folder(
         if options.commits and not (is_committed or options.is_dry_run):
             target.commit(repeated.change_set)
             is_committed = True
-        stage: Stage = "Commit" if options.commits and is_committed else "Folder"
+        stage: ChangeStage = "Commit" if options.commits and is_committed else "Folder"
         print_result(options, ChangeResult.of_repeated(repeated, stage))
         return
     if check_first is not None:

@@ -21,7 +21,7 @@ from allotment.cli.options import (
     repository_option,
 )
 from allotment.cli.reporter_options import FILE_TYPE
-from allotment.cli.status_options import create_publish_check, suggest_name
+from allotment.cli.status_options import create_publish_check
 from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ def _diagnose_cluster(
     from allotment.adapters.cluster.api import ApiServer
     from allotment.adapters.cluster.snapshot_reader import take_snapshot
     from allotment.declared.kinds.cluster import Cluster
+    from allotment.declared.reading import suggest_name
     from allotment.diagnosis import apis, diagnose_cluster, edits, sort_by_severity
     from allotment.diagnosis.cluster_snapshot import ALL_QUERIES, WHOLE_OBJECT_QUERIES
     from allotment.services.login_check import check_login

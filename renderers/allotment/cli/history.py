@@ -9,7 +9,7 @@ import click
 
 from allotment.cli.completers import COMPLETE_TENANT_OR_RESOURCE
 from allotment.cli.options import WholeNumber, is_quiet, output_option
-from allotment.cli.status_options import check_names, clone_options, cluster_option, open_clone, split_resource_name
+from allotment.cli.status_options import clone_options, cluster_option, open_clone, split_resource_name
 from allotment.problems import escape_unprintable
 
 
@@ -29,6 +29,7 @@ def command(what: str, cluster: str | None, limit: int, style: str, repo: Path |
       allot history solo-ada/webui
       allot history studio-kite --cluster eu-1 --limit 20 -o json
     """
+    from allotment.services.status_view.name_check import check_names
     from allotment.services.status_view.status_view import StatusView
 
     tenant, name = split_resource_name(what)

@@ -9,7 +9,6 @@ import click
 from allotment.adapters.foreign_programs import open_browser
 from allotment.cli.completers import complete_clusters
 from allotment.cli.options import WholeNumber, find_repository, open_source, print_note, repository_option
-from allotment.cli.status_options import suggest_name
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
 
@@ -50,6 +49,7 @@ def command(*, cluster: str, print_token: bool, remove: bool, port: int, no_brow
     from allotment.access.pods.tokens import LoginOptions, log_in, read_token, remove_tokens
     from allotment.branches.declarations_clone import DeclarationsClone, open_merged_source
     from allotment.branches.platform_settings import list_cluster_names, read_cluster
+    from allotment.declared.reading import suggest_name
 
     if print_token and remove:
         raise click.UsageError("--print-token and --remove exclude each other: omit one of them")

@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-import click
-
 from allotment.cli.options import is_quiet
-
-
-class LiveLine:
-    """The last line of a terminal. Each text replaces the previous text.
-
-    If there is no terminal, or with --quiet, nothing is shown.
-    """
-
-    def __init__(self) -> None:
-        self._is_shown = sys.stderr.isatty() and not is_quiet() and os.environ.get("TERM") != "dumb"
-
-    def __bool__(self) -> bool:
-        """Return whether the line is shown."""
-        return self._is_shown
-
-    def show(self, text: str) -> None:
-        """Replace the line by a text, cut to the terminal's width; an empty text clears the line."""
-        if self._is_shown:
-            room = shutil.get_terminal_size().columns - 1
-            click.echo(f"\r\x1b[K{text[:room]}", nl=False, err=True)
 
 
 def show_progress(title: str) -> AbstractContextManager[Any]:

@@ -13,19 +13,15 @@ import click
 from allotment.cli.completers import COMPLETE_TENANT_OR_RESOURCE, complete_gpu_specs
 from allotment.cli.options import choose_day, create_cache_opener, is_quiet, output_option
 from allotment.cli.status_options import (
-    POLL_SECONDS,
     State,
     build_declared_output,
-    check_names,
     clone_options,
     cluster_option,
     create_publish_check,
-    find_silent_clusters,
     list_cluster_statuses,
     open_clone,
     print_declared_commit,
     split_resource_name,
-    suggest_name,
 )
 from allotment.problems import OperationRefused, quote_value
 
@@ -93,8 +89,9 @@ def command(
       allot status --cluster eu-1 --state failed --state waiting
       allot status studio-kite --exit-code -q && echo all runs
     """
+    from allotment.services.status_view.name_check import check_names
     from allotment.services.status_view.publish_check import explain_unpublished
-    from allotment.services.status_view.status_view import StatusView
+    from allotment.services.status_view.status_view import POLL_SECONDS, StatusView
 
     if stocks and (what or states or spec or by_exit_code):
         raise click.UsageError("--stocks can be combined only with --cluster")
@@ -136,6 +133,8 @@ def _select_rows(
     view: StatusView, name: str, cluster: str | None, states: Collection[str], spec: str | None
 ) -> list[ResourceStatus]:
     """Return the rows that the options select. Raises OperationRefused if there is no GPUSpec `spec`."""
+    from allotment.declared.reading import suggest_name
+
     if spec is not None:
         spec_names = {row.gpu_spec for row in view.rows} | set(view.gpu_specs)
         if spec not in spec_names:
@@ -155,7 +154,7 @@ def _select_deviating(view: StatusView, rows: Collection[ResourceStatus]) -> lis
 
     A cluster is silent if its last report is old, unusable or missing.
     """
-    silent = find_silent_clusters(view)
+    silent = view.reported_status.find_silent_clusters(datetime.datetime.now(datetime.UTC))
     return [
         row for row in rows if row.resource.blob and not (row.is_as_declared and row.resource.cluster not in silent)
     ]
@@ -236,7 +235,6 @@ def _build_output(
     now: datetime.datetime,
 ) -> StatusOutput:
     from allotment.reports.outputs.status import StatusOutput, cluster_output, published_output, tenant_outputs
-    from allotment.reports.status_tables import is_stale
 
     return StatusOutput(
         declared=build_declared_output(view),
@@ -244,7 +242,7 @@ def _build_output(
             cluster_output(
                 status,
                 view.reported_status.troubles.get(status.cluster, ""),
-                stale=is_stale(status, now),
+                stale=status.is_stale(now),
                 uses=[use for use in uses if use.cluster == status.cluster],
             )
             for status in list_cluster_statuses(view, cluster)

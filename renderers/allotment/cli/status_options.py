@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from allotment.cli.completers import complete_clusters
 from allotment.cli.options import choose_day, create_cache_opener, find_repository, is_quiet, repository_option
-from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
+from allotment.problems import escape_unprintable, pluralize, quote_value
 
 if TYPE_CHECKING:
     from allotment.branches.declarations_clone import DeclarationsClone, DeclaredCommit
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from allotment.services.status_view.status_view import StatusView
 
 
-POLL_SECONDS = 5  # seconds between two reads of the status; by default, a reporter commits at most once a minute
 status_url_option = click.option(
     "--from",
     "url",
@@ -59,6 +58,8 @@ class State(click.ParamType[str]):
     name = "state"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from allotment.declared.reading import suggest_name
+
         states = _list_states()
         choice = {state.lower(): state for state in states}.get(str(value).lower())
         if choice is None:
@@ -98,61 +99,11 @@ def split_resource_name(target: str) -> tuple[str, str]:
     return tenant, name
 
 
-def check_names(view: StatusView, tenant: str, name: str, cluster: str | None = None) -> None:
-    """Raise OperationRefused if a given tenant, resource or cluster is unknown. The error suggests similar names.
-
-    A tenant or resource is known if it is declared or published, or if a cluster reports it. A cluster is known if it is declared.
-    An empty tenant or name is not checked, and neither is the cluster None.
-    """
-    if cluster is not None and cluster not in view.reporter_keys:
-        raise OperationRefused(f"no cluster is named {quote_value(cluster)}{suggest_name(cluster, view.reporter_keys)}")
-    if tenant and tenant not in (tenants := list_known_tenants(view)) and tenant not in view.published_tenants:
-        raise OperationRefused(
-            f"no tenant is named {quote_value(tenant)}: no tenant with this name is declared, published or reported"
-            f"{suggest_name(tenant, tenants)}{_note_folder(view)}"
-        )
-    if name and not any(row.resource.name == name for row in view.rows):
-        known_names = {row.resource.name for row in view.rows}
-        raise OperationRefused(
-            f"{escape_unprintable(tenant)} has no resource named {quote_value(name)}: no such name is declared, published or reported"
-            f"{suggest_name(name, known_names)}{_note_folder(view)}"
-        )
-
-
-def _note_folder(view: StatusView) -> str:
-    """Return a note about the files in the folder that are not merged: a name that is not found may be one of theirs."""
-    differing = view.clone.count_differing_files(view.declared_commit)
-    files = pluralize(differing, "file")
-    return f"; the folder's changes ({files}) are not in {view.declared_commit.label} yet" if differing else ""
-
-
-def list_known_tenants(view: StatusView) -> set[str]:
-    """Return the tenants that are declared, or that a cluster reports."""
-    return {*view.tenants, *(status.tenant for status in view.reported_status.tenants)}
-
-
-def suggest_name(word: str, candidates: Iterable[str]) -> str:
-    """Return a suggestion of similar names, as `reading.suggest_name` does. It loads that module only when it is called."""
-    from allotment.declared.reading import suggest_name
-
-    return suggest_name(word, candidates)
-
-
 def create_publish_check(root: Path) -> PublishCheck:
     """Return the check that finds out whether the declared commit is published."""
     from allotment.services.status_view.publish_check import PublishCheck
 
     return PublishCheck(lambda source: choose_day(source, None), create_cache_opener(root, "-publish"))
-
-
-def find_silent_clusters(view: StatusView) -> set[str]:
-    """Return the clusters with an old, an unusable or no last report. Their current state is unknown."""
-    from allotment.reports.status_tables import is_stale
-
-    now = datetime.datetime.now(datetime.UTC)
-    return {
-        status.cluster for status in view.reported_status.clusters if is_stale(status, now)
-    } | view.reported_status.troubles.keys()
 
 
 def list_cluster_statuses(view: StatusView, cluster: str | None) -> list[ClusterStatus]:

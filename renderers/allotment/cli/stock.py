@@ -21,7 +21,6 @@ from allotment.cli.lists import stock_search, stock_usage
 from allotment.cli.options import choose_day, create_cache_opener, is_quiet, output_option
 from allotment.cli.status_options import (
     build_declared_output,
-    check_names,
     clone_options,
     cluster_option,
     list_cluster_statuses,
@@ -88,6 +87,7 @@ def list_stocks(*, cluster: str | None, style: str, repo: Path | None, url: str 
     from allotment.reports.stock_table import stock_rows, stocks_table
     from allotment.services.check.check_options import CheckOptions
     from allotment.services.check.repository_check import check_repository
+    from allotment.services.status_view.name_check import check_names
     from allotment.services.status_view.status_view import StatusView
 
     view = StatusView(open_clone(repo, url), "")  # with an empty tenant name, the view reads no tenants
@@ -127,7 +127,6 @@ def _build_output(
     view: StatusView, rows: list[StockRowOutput], cluster: str | None, now: datetime.datetime
 ) -> StockOutput:
     from allotment.reports.outputs.stock import ReportedOutput, StockOutput
-    from allotment.reports.status_tables import is_stale
 
     return StockOutput(
         declared=build_declared_output(view),
@@ -135,7 +134,7 @@ def _build_output(
             ReportedOutput(
                 cluster=status.cluster,
                 observed_at=status.observed_at or None,
-                stale=is_stale(status, now),
+                stale=status.is_stale(now),
                 trouble=view.reported_status.troubles.get(status.cluster, ""),
             )
             for status in list_cluster_statuses(view, cluster)

@@ -35,6 +35,7 @@ GAP = "Gap"  # the kind of an interval in which nobody observed the cluster
 STOCK = "Stock"  # the kind of an interval of a stock
 # Half of a character; a status has characters beyond U+FFFF as they are. An escaped backslash before the u is no escape.
 _SURROGATE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F]")
+_STALE_SECONDS = 3900  # a reporter writes its status at least every 3600 seconds
 _FIRST_YEAR, _LAST_YEAR = 1971, 9998  # every time zone can represent all times of these years
 S = TypeVar("S", bound="_StatusPart")
 
@@ -286,6 +287,13 @@ class ClusterStatus(_StatusPart, frozen=True):
     cold_starts: tuple[ColdStart, ...] = ()
     departed: tuple[DepartedTenant, ...] = ()
     conditions: tuple[Condition, ...] = ()
+
+    def is_stale(self, now: datetime.datetime) -> bool:
+        """Return whether the reporter, or the cluster itself, has been silent for too long."""
+        observed_time = parse_time(self.observed_at)
+        if self.silent_since or observed_time is None:
+            return True
+        return (now - observed_time).total_seconds() > _STALE_SECONDS
 
 
 class CapacityUsage(_StatusPart, frozen=True):

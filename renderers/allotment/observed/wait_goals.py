@@ -14,6 +14,7 @@ from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.status import Storage
 
 GoalVerdict = Literal["going", "reached", "failed"]
+WaitOutcome = Literal["Reached", "Failed", "TimedOut"]
 
 GONE_GOAL = "Gone"
 # The goals that a user can wait for, each with the kinds that can reach it.

@@ -27,7 +27,6 @@ from allotment.reports.status_summary import (
 
 SharedReasons = Mapping[tuple[str, str], SharedReason]
 UNLIMITED = 1_000_000  # a list of names with a limit of this many characters is never cut
-STALE_SECONDS = 3900  # a reporter writes its status at least every 3600 seconds
 _STYLES = {
     word.RUNNING: "green",
     word.STORAGE_READY: "green",
@@ -63,14 +62,6 @@ def format_age(since: str | None, now: datetime.datetime) -> str:
     return f"{days}d{hours % 24}h" if hours % 24 and days < 30 else f"{days}d"
 
 
-def is_stale(cluster: ClusterStatus, now: datetime.datetime) -> bool:
-    """Return whether a cluster's reporter, or the cluster itself, has been silent for too long."""
-    if cluster.silent_since:
-        return True
-    observed_time = parse_time(cluster.observed_at)
-    return observed_time is None or (now - observed_time).total_seconds() > STALE_SECONDS
-
-
 def render_overview(
     clusters: Sequence[ClusterStatus], rows: Sequence[ResourceStatus], now: datetime.datetime
 ) -> RenderableType:
@@ -102,7 +93,7 @@ def stale_notices(clusters: Iterable[ClusterStatus], now: datetime.datetime) -> 
             yield Text(
                 f"{name}: STALE: it has not answered for {format_age(status.silent_since, now)}", style="bold red"
             )
-        elif is_stale(status, now):
+        elif status.is_stale(now):
             yield Text(f"{name}: STALE: its reporter has said nothing for {age}", style="bold red")
 
 

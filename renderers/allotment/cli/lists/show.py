@@ -12,7 +12,6 @@ from allotment.cli.completers import create_resource_completer
 from allotment.cli.list_options import current_time
 from allotment.cli.options import choose_day, output_option
 from allotment.cli.status_options import (
-    check_names,
     clone_options,
     create_publish_check,
     open_clone,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
 def _open_view(label: str, repo: Path | None, url: str | None) -> tuple[StatusView, str, PublishCheck]:
     """Return the view of the tenant in TENANT/NAME, the name, and the check of publishing."""
+    from allotment.services.status_view.name_check import check_names
     from allotment.services.status_view.status_view import StatusView
 
     tenant, name = split_resource_name(label)

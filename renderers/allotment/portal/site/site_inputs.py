@@ -21,7 +21,6 @@ from allotment.portal.site.invoice_reader import ClosedMonths, read_closed_month
 from allotment.portal.site.merge_history import MergeHistory
 from allotment.portal.site.platform_reader import summarize_publish
 from allotment.problems import AllotmentError
-from allotment.reports.status_tables import is_stale
 from allotment.services.billing.month_forecasts import CurrentMonth, find_current_month
 from allotment.services.check.catalog_check import CatalogCheck, check_catalog
 from allotment.services.status_view.publish_check import read_recorded_state
@@ -106,7 +105,7 @@ def read_site_inputs(view: StatusView, history: MergeHistory, now: datetime.date
         closed=read_closed_months(view.clone, view.declared_commit, platform, month.zone),
         merges=history.read(source.commit),
         record=record,
-        stale_clusters=frozenset(each.cluster for each in view.reported_status.clusters if is_stale(each, now)),
+        stale_clusters=frozenset(each.cluster for each in view.reported_status.clusters if each.is_stale(now)),
         names=tuple(filter(is_file_name, view.tenants)),
     )
 

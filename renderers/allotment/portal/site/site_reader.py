@@ -26,7 +26,6 @@ from allotment.portal.pages.site_facts import (
     SiteFacts,
     StorageSpecEntry,
 )
-from allotment.reports.status_tables import is_stale
 from allotment.rules.availability import GPUOffer, StorageOffer, list_offers
 from allotment.rules.limits import find_callback_host, sharing_mode
 from allotment.rules.tally import StorageUsage
@@ -161,7 +160,7 @@ def _list_clusters(
             description=(spec.description if spec is not None else None) or "",
             lifecycle=spec.lifecycle if spec is not None else "",
             observed_at=report.observed_at if report is not None else "",
-            is_stale=report is None or is_stale(report, now),
+            is_stale=report is None or report.is_stale(now),
             trouble=troubles.get(name, ""),
             has_ssh=spec is not None and spec.ssh is not None,
             has_public_ports=find_callback_host(catalog, name) is None,

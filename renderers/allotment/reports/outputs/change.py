@@ -6,7 +6,11 @@ from typing import Literal
 
 import msgspec
 
+from allotment.observed.wait_goals import WaitOutcome
 from allotment.reports.outputs.output import Output
+
+ChangeStage = Literal["None", "Folder", "Commit", "Branch", "PullRequest"]
+ChangeOutcome = Literal[WaitOutcome, "Closed"]
 
 
 class ChangedFileOutput(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -27,11 +31,11 @@ class ChangeOutput(Output, frozen=True, kw_only=True, tag="ChangeOutput"):
     was up.
     """
 
-    stage: Literal["None", "Folder", "Commit", "Branch", "PullRequest"]
+    stage: ChangeStage
     title: str
     files: tuple[ChangedFileOutput, ...]
     resources: tuple[str, ...]
     notes: tuple[str, ...]
     branch: str | None = None
     url: str | None = None
-    outcome: Literal["Reached", "Closed", "Failed", "TimedOut"] | None = None
+    outcome: ChangeOutcome | None = None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.status import Snapshot
+from allotment.observed.wait_goals import WaitOutcome
 from allotment.output_part import Part
 from allotment.reports.outputs.output import Output
 
@@ -32,7 +31,7 @@ class WaitOutput(Output, frozen=True, kw_only=True, tag="WaitOutput"):
     tenant: str
     name: str
     goal: str = msgspec.field(name="for")
-    outcome: Literal["Reached", "Failed", "TimedOut"]
+    outcome: WaitOutcome
     seconds: float
     resources: tuple[AwaitedOutput, ...] = msgspec.field(name="things")
 

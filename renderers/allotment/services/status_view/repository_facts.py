@@ -19,7 +19,7 @@ from allotment.observed.publish_state import PublishState, format_headline
 from allotment.observed.resource_status import ResourceStatus
 from allotment.problems import OperationRefused
 from allotment.reports.record_notes import SHALLOW_HISTORY, describe_late_change
-from allotment.reports.status_tables import format_age, is_stale
+from allotment.reports.status_tables import format_age
 from allotment.rules import placeholders
 from allotment.services.billing.billing_source import BillingSource, open_billing_source
 from allotment.services.billing.closed_bill import fetch_ledger
@@ -135,7 +135,7 @@ def _describe_cluster(view: StatusView, name: str, now: datetime.datetime) -> Cl
         published=branch is not None and branch.published_commit is not None,
         fault="" if branch is None else branch.fault,
         error=view.reported_status.troubles.get(name, ""),
-        silent=status is None or is_stale(status, now),
+        silent=status is None or status.is_stale(now),
         age=format_age(status.observed_at, now) if status else "",
         has_key=view.reporter_keys[name] is not None,
         is_distrusted=view.reported_status.troubles.get(name, NEVER_REPORTED) != NEVER_REPORTED,

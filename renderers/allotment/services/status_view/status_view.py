@@ -40,6 +40,7 @@ from allotment.problems import OperationRefused
 from allotment.reports.links import Consoles
 from allotment.services.status_view.clone_refs import CloneRefs
 
+POLL_SECONDS = 5  # seconds between two reads of the status; by default, a reporter commits at most once a minute
 ReportedResource = tuple[TenantStatus, Resource]
 T = TypeVar("T")
 
