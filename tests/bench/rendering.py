@@ -149,18 +149,20 @@ def one_changed(repo: Path, work: Path, day: datetime.date, allot: list[str], sa
 def _watching_process(repo: Path, day: datetime.date) -> Callable[[], Run]:
     """Check a repository; return what changes a tenant, and checks and renders it again."""
     from allotment.adapters.folder_source import FolderSource
+    from allotment.services.check.artifacts import ArtifactHook
     from allotment.services.check.repository_check import check_repository, recheck_tenants
     from allotment.services.renderer import ClusterRenderer, Renderer
 
     source = FolderSource(repo)
     last = check_repository(source, day)
     clusters = ClusterRenderer(last.catalog)
-    render = Renderer(list)
+    rendered: dict[str, list[tuple[str, bytes]] | None] = {}
+    hook = ArtifactHook(Renderer[list[tuple[str, bytes]]](list), rendered.__setitem__)
     turn = 0
 
     def again(tenant: str) -> None:
         nonlocal last
-        last = recheck_tenants(last, source, [tenant], render)
+        last = recheck_tenants(last, source, [tenant], hook=hook)
         claims = [claim for part in last.tally_entries.values() for claim in part.claims]
         list(clusters.render_files(claims, lambda _: "a"))
 
@@ -169,7 +171,7 @@ def _watching_process(repo: Path, day: datetime.date) -> Callable[[], Run]:
         turn += 1
         tenant = write_tenant(repo, 0, theme=f"turn{turn}").split("/")[1]
         measured = timed(lambda: again(tenant))
-        if last.problems or f"turn{turn}".encode() not in b"".join(data for _, data in last.artifacts[tenant]):
+        if last.problems or f"turn{turn}".encode() not in b"".join(data for _, data in rendered[tenant] or ()):
             raise RuntimeError("the change was not rendered")
         return measured
 

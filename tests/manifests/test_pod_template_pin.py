@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.conftest import edit
-from tests.services.publish.written import checked
+from tests.services.publish.written import check_and_render, render_files
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.manifests.pod_template_pin import with_pod_template_of
@@ -18,7 +18,7 @@ LABEL = b"        allotment.dev/plan: starter\n"
 
 
 def rendered(sample: Path) -> bytes:
-    return bytes(checked(FolderSource(sample)).artifacts["solo-ada"][WEBUI])
+    return render_files(FolderSource(sample))[WEBUI]
 
 
 def labelled(data: bytes, label: bytes = LABEL) -> bytes:
@@ -35,7 +35,7 @@ def template(data: bytes) -> dict[str, object]:
 def test_a_pod_has_the_labels_that_something_selects_it_by_and_the_bill_s(sample: Path) -> None:
     labels = {
         label
-        for files in checked(FolderSource(sample)).artifacts.values()
+        for files in check_and_render(FolderSource(sample))[1].values()
         for path, data in files.items()
         if "/compute/" in path
         for manifest in yaml.safe_load_all(data)
@@ -51,9 +51,9 @@ def test_a_pod_has_the_labels_that_something_selects_it_by_and_the_bill_s(sample
 
 
 def test_a_change_of_the_plan_leaves_the_pod_template_and_reaches_what_is_the_tenant_s(sample: Path) -> None:
-    before = dict(checked(FolderSource(sample)).artifacts["solo-ada"])
+    before = render_files(FolderSource(sample))
     edit(sample, "tenants/solo-ada/tenant.yaml", "plan: starter", "plan: enterprise")
-    after = dict(checked(FolderSource(sample)).artifacts["solo-ada"])
+    after = render_files(FolderSource(sample))
     assert {path: data for path, data in before.items() if "/compute/" in path or "/storage/" in path} == {
         path: data for path, data in after.items() if "/compute/" in path or "/storage/" in path
     }

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from allotment.services.check.repository_check import RepositoryCheck
     from allotment.services.renderer import CollectFiles
 
+A = TypeVar("A")
 COPY_BYTES = 1 << 16  # bytes that are copied at a time
 Selection = tuple[frozenset[str], frozenset[str]]  # the selected clusters and tenants; an empty set selects all
 
@@ -106,11 +107,11 @@ def _render_to_folder(
         def staged(files: Iterable[tuple[str, bytes]]) -> list[tuple[str, str, bool]]:
             return [(path, compute_blob_id(data), tree.stage(path, data)) for path, data in files]
 
-        def store_artifacts(_: str, result: list[tuple[str, str, bool]] | None) -> None:
+        def store(_: str, result: list[tuple[str, str, bool]] | None) -> None:
             for path, blob, differs in result or ():
                 blobs[path], produced[path] = blob, differs
 
-        check = _check_and_render(root, source, as_of, selection, staged, store_artifacts)
+        check = _check_and_render(root, source, as_of, selection, staged, store)
         for path, data in _render_platform_files(check, selection, blobs):
             produced[path] = tree.stage(path, data)
         written = tree.commit(produced, lambda path: _is_selected(path, selection))
@@ -134,12 +135,12 @@ def _render_to_stdout(root: Path, source: Source, as_of: datetime.date | None, s
                 _format_document(*entry) for entry in entries
             )
 
-        def store_artifacts(_: str, result: tuple[dict[str, str], bytes] | None) -> None:
+        def store(_: str, result: tuple[dict[str, str], bytes] | None) -> None:
             if result is not None:
                 blobs.update(result[0])
                 spool.write(result[1])
 
-        check = _check_and_render(root, source, as_of, selection, documents, store_artifacts)
+        check = _check_and_render(root, source, as_of, selection, documents, store)
         for path, data in _render_platform_files(check, selection, blobs):
             spool.write(_format_document(path, data))
         spool.seek(0)
@@ -156,13 +157,14 @@ def _check_and_render(
     source: Source,
     as_of: datetime.date | None,
     selection: Selection,
-    keep: CollectFiles[Any],
-    store_artifacts: Callable[[str, Any], None],
+    collect: CollectFiles[A],
+    store: Callable[[str, A | None], None],
 ) -> RepositoryCheck:
     """Check all declarations, and render each selected tenant.
 
     If there are errors, print the problems and exit with 1.
     """
+    from allotment.services.check.artifacts import ArtifactHook
     from allotment.services.check.check_options import CheckOptions
     from allotment.services.check.repository_check import check_repository
     from allotment.services.rendered_catalog_check import check_rendered_catalog
@@ -170,14 +172,9 @@ def _check_and_render(
 
     clusters, tenants = selection
     with show_progress("Rendering tenants") as progress:
-        renderer = Renderer(keep, clusters, tenants)
-        options = CheckOptions(
-            render=renderer,
-            store_artifacts=store_artifacts,
-            report_progress=progress,
-            check_catalog=check_rendered_catalog,
-        )
-        check = check_repository(source, choose_day(source, as_of), options)
+        options = CheckOptions(report_progress=progress, check_catalog=check_rendered_catalog)
+        hook = ArtifactHook(Renderer(collect, clusters, tenants), store)
+        check = check_repository(source, choose_day(source, as_of), options, hook=hook)
     if check.errors:
         click.echo(
             as_text(check.problems, CheckedScope(check.file_count, len(check.tally_entries))), nl=False, err=True

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from allotment.declared.inventory import Catalog, ScopeDeclarations
     from allotment.isolation.gate import IsolationGate
     from allotment.preparation.runtime_state import RuntimeState
-    from allotment.services.check.workers import RenderInput
+    from allotment.services.check.artifacts import ValidTenant
 
 from allotment.branches.branch import compare_blobs
 from allotment.services.check.cpu_budget import BUDGET_REJECTION, BudgetExceeded, CpuBudget, Rejection
@@ -51,7 +51,7 @@ def check_tenant_files(
 
 
 class Renderer(Generic[M]):
-    """Renders tenants to artifacts. The artifact of a tenant is the value that `keep` returns for the tenant's files.
+    """Renders tenants to artifacts. The artifact of a tenant is the value that `collect` returns for the tenant's files.
 
     If `clusters` are given, only the files of these clusters are rendered; if `tenants` are given, only these tenants.
     `find_gate` returns the isolation gate for a catalog. A renderer runs in the worker process that has read the
@@ -60,21 +60,28 @@ class Renderer(Generic[M]):
 
     def __init__(
         self,
-        keep: CollectFiles[M],
+        collect: CollectFiles[M],
         clusters: frozenset[str] = frozenset(),
         tenants: frozenset[str] = frozenset(),
         find_gate: FindGate = build_gate,
     ) -> None:
-        self._collect, self._clusters, self._tenants, self._find_gate = keep, clusters, tenants, find_gate
+        self._collect, self._clusters, self._tenants, self._find_gate = collect, clusters, tenants, find_gate
         self._gate: tuple[int, IsolationGate] | None = None
 
-    def __call__(self, catalog: Catalog, inputs: list[RenderInput]) -> list[M | Rejection | None]:
+    def load_modules(self) -> None:
+        """Load the manifests and the patterns of the isolation gate."""
+        import allotment.manifests.layout  # noqa: F401
+        from allotment.isolation.expected_objects import load_patterns
+
+        load_patterns()
+
+    def build_artifacts(self, catalog: Catalog, tenants: list[ValidTenant]) -> list[M | Rejection | None]:
         """Return the artifact of each tenant; None for a tenant without files, a Rejection for a rejected tenant."""
-        rendered = [self._render_files(catalog, *render_input) for render_input in inputs]
+        rendered = [self._render_files(catalog, *tenant) for tenant in tenants]
         gate = self._open_gate(catalog)
         return [
-            self._check_and_collect(gate, catalog, tenant_input[0], files)
-            for tenant_input, files in zip(inputs, rendered, strict=True)
+            self._check_and_collect(gate, catalog, tenant.declarations, files)
+            for tenant, files in zip(tenants, rendered, strict=True)
         ]
 
     def _check_and_collect(

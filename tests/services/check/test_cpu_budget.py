@@ -19,9 +19,10 @@ from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.layout import Scope
 from allotment.preparation.runtime_state import RuntimeState
 from allotment.services.check import cpu_budget, workers
+from allotment.services.check.artifacts import ArtifactHook
 from allotment.services.check.check_options import CheckOptions
 from allotment.services.check.cpu_budget import RULE, BudgetExceeded, CpuBudget
-from allotment.services.check.repository_check import check_repository
+from allotment.services.check.repository_check import RepositoryCheck, check_repository
 from allotment.services.renderer import Renderer
 
 DAY = datetime.date(2026, 11, 21)
@@ -36,12 +37,18 @@ def slow_files(root: Path) -> None:
         (root / TENANT / f"instances/bad-{n}.yaml").write_text(head + "a,  " * 15_000)
 
 
+def check_and_render(root: Path, processes: int) -> tuple[RepositoryCheck, dict[str, list[tuple[str, bytes]] | None]]:
+    """Return the check of a folder with a budget of half a second, and the rendered files of each tenant."""
+    rendered: dict[str, list[tuple[str, bytes]] | None] = {}
+    options = CheckOptions(processes=processes, cpu_seconds=0.5)
+    hook = ArtifactHook(Renderer[list[tuple[str, bytes]]](list), rendered.__setitem__)
+    return check_repository(FolderSource(root), DAY, options, hook=hook), rendered
+
+
 def test_check_repository_stops_and_names_a_slow_tenant_in_time(sample: Path) -> None:
     slow_files(sample)
     begun = time.thread_time()
-    repository_check = check_repository(
-        FolderSource(sample), DAY, CheckOptions(render=Renderer(list), processes=1, cpu_seconds=0.5)
-    )
+    repository_check, rendered = check_and_render(sample, 1)
     assert time.thread_time() - begun < 10
     assert [(problem.path, problem.rule) for problem in repository_check.tenant_problems["solo-ada"]] == [
         (TENANT, RULE)
@@ -52,7 +59,7 @@ def test_check_repository_stops_and_names_a_slow_tenant_in_time(sample: Path) ->
         for name, problems in repository_check.tenant_problems.items()
         if not all(problem.warning for problem in problems)
     ] == ["solo-ada"]
-    assert all(repository_check.artifacts[name] for name in repository_check.tally_entries if name != "solo-ada")
+    assert all(rendered[name] for name in repository_check.tally_entries if name != "solo-ada")
 
 
 def _ten_times(clock: Callable[[], float]) -> float:
@@ -93,14 +100,12 @@ def test_rendering_counts_too(sample: Path, processes: int, monkeypatch: pytest.
 
     monkeypatch.setattr(layout, "render_tenant", slow)
     monkeypatch.setattr(workers, "MIN_PARALLEL_TENANTS", 2)
-    repository_check = check_repository(
-        FolderSource(sample), DAY, CheckOptions(render=Renderer(list), processes=processes, cpu_seconds=0.5)
-    )
+    repository_check, rendered = check_and_render(sample, processes)
     assert [problem.rule for problem in repository_check.tenant_problems["studio-kite"] if not problem.warning] == [
         RULE
     ]
-    assert repository_check.artifacts["studio-kite"] is None
-    assert all(repository_check.artifacts[name] for name in repository_check.tally_entries if name != "studio-kite")
+    assert rendered["studio-kite"] is None
+    assert all(rendered[name] for name in repository_check.tally_entries if name != "studio-kite")
 
 
 def test_a_tenant_of_too_many_files_or_bytes_is_not_read_to_its_end(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import edit
-from tests.services.publish.written import Written, checked
+from tests.services.publish.written import Written, check_and_render, checked
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.capacity.units import UnitClaim
@@ -24,8 +24,8 @@ CLAIM = (b"claimName: models", b"claimName: styles")
 
 def rendered_claim(sample: Path, claim: UnitClaim, old: bytes = b"", new: bytes = b"") -> int:
     """Return the rendered units of the published claim; its file has `new` in the place of `old`."""
-    repository_check = checked(FolderSource(sample))
-    rendered_files = repository_check.artifacts["solo-ada"]
+    repository_check, rendered_tenants = check_and_render(FolderSource(sample))
+    rendered_files = rendered_tenants["solo-ada"]
     data = rendered_files[f"eu-1/{PATH}"]
     assert old in data
     before = PublishedTrees({"eu-1": Written("eu-1", {PATH: data.replace(old, new, 1)})})

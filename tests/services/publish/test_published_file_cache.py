@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.services.publish.written import Written, checked
+from tests.services.publish.written import Written, render_files
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.manifests import paths
@@ -35,8 +35,8 @@ class CountingBranch(Written):
 
 @pytest.fixture
 def branch(sample: Path) -> CountingBranch:
-    files = checked(FolderSource(sample)).artifacts["solo-ada"]
-    return CountingBranch("eu-1", {path.removeprefix("eu-1/"): data for path, data in dict(files).items()})
+    files = render_files(FolderSource(sample))
+    return CountingBranch("eu-1", {path.removeprefix("eu-1/"): data for path, data in files.items()})
 
 
 def read(cache: PublishedFileCache, branch: CountingBranch) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tests.services.publish.written import before, checked
+from tests.services.publish.written import before, render_files
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.lifecycle.volume_transitions import StorageUsers
@@ -18,7 +18,7 @@ CONTEXT = TransitionContext(EMPTY_STATE, 60, lambda *_: StorageUsers(), lambda *
 
 
 def test_a_volume_that_may_not_go_keeps_its_tenant(sample: Path) -> None:
-    files = checked(FolderSource(sample)).artifacts["solo-ada"]
+    files = render_files(FolderSource(sample))
     (sample / MODELS).unlink()
     tenant_transition = transition_tenant("solo-ada", True, None, before(files), CONTEXT)
     retained_tenants = find_refused_transitions(
@@ -34,7 +34,7 @@ def test_a_volume_that_may_not_go_keeps_its_tenant(sample: Path) -> None:
 
 
 def test_a_tenant_of_two_clusters_is_reported_once(sample: Path) -> None:
-    files = checked(FolderSource(sample)).artifacts["ml-orbit"]
+    files = render_files(FolderSource(sample), "ml-orbit")
     assert {path.partition("/")[0] for path in files} == {"eu-1", "us-1"}
     shutil.rmtree(sample / "tenants/ml-orbit")
     retained_tenants = find_refused_transitions(

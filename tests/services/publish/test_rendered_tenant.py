@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 from tests.conftest import edit
-from tests.services.publish.written import before, checked, of_files
+from tests.services.publish.written import before, check_and_render, of_files, render_files
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.declared.inventory import compute_blob_id
@@ -17,7 +17,7 @@ WEBUI = "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
 
 
 def test_bytes_are_needed_of_what_is_published_otherwise(sample: Path) -> None:
-    files = checked(FolderSource(sample)).artifacts["solo-ada"]
+    files = render_files(FolderSource(sample))
     was, other = before(files), before(files | {WEBUI: b"kind: x\n"})
     assert of_files(files, was).data == {}
     assert of_files(files, other).data == {WEBUI: files[WEBUI]}
@@ -29,8 +29,8 @@ def test_bytes_are_needed_of_what_is_published_otherwise(sample: Path) -> None:
 
 def test_render_tenants_renders_an_instance_with_its_reduced_units(sample: Path) -> None:
     source = FolderSource(sample)
-    repository_check = checked(source)
-    files = repository_check.artifacts["solo-ada"]
+    repository_check, rendered_tenants = check_and_render(source)
+    files = rendered_tenants["solo-ada"]
     was = before(files)
     rerendered = Rerenderer(source, repository_check, was, 1).render_tenants(["solo-ada"], {("solo-ada", "webui"): 0})
     assert rerendered.rejected_tenants == {}
@@ -57,7 +57,7 @@ def as_once(files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def test_an_upgrade_publishes_nothing_of_what_runs_with_a_label_that_no_pod_needs(sample: Path) -> None:
-    files = dict(checked(FolderSource(sample)).artifacts["solo-ada"])
+    files = render_files(FolderSource(sample))
     was = before(as_once(files))
     assert of_files(files, was).data == {}
     assert find_tenants_missing_bytes({"solo-ada": of_files(files, was)}, was) == []
@@ -65,10 +65,10 @@ def test_an_upgrade_publishes_nothing_of_what_runs_with_a_label_that_no_pod_need
 
 def test_the_marker_tells_of_what_is_published(sample: Path) -> None:
     source = FolderSource(sample)
-    files = dict(checked(source).artifacts["solo-ada"])
+    files = render_files(source)
     was = before(as_once(files))
     edit(sample, "tenants/solo-ada/instances/webui.yaml", "spec:\n", "spec:\n  displayName: Mine\n")
-    now = dict(checked(source).artifacts["solo-ada"])
+    now = render_files(source)
     data = of_files(now, was).data
     assert LABEL in data[WEBUI]
     assert data[MARKER] == as_once(now)[MARKER]

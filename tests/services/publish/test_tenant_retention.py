@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import edit
-from tests.services.publish.written import before, checked
+from tests.services.publish.written import before, check_and_render, checked, render_files
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.lifecycle.retained_instance import read_wait_message, with_published_deployment
@@ -54,15 +54,15 @@ def test_find_invalid_tenants_raises_an_error_for_an_invalid_platform(sample: Pa
 
 
 def test_read_retained_files_returns_valid_published_files_unchanged(sample: Path) -> None:
-    repository_check = checked(FolderSource(sample))
-    files = repository_check.artifacts["solo-ada"]
+    repository_check, rendered_tenants = check_and_render(FolderSource(sample))
+    files = rendered_tenants["solo-ada"]
     assert len(files) > 3
     assert read_retained_files("solo-ada", before(files), build_gate(repository_check.catalog)) == (files, [])
 
 
 def test_an_instance_of_a_kept_tenant_waits_for_no_unit(sample: Path) -> None:
-    repository_check = checked(FolderSource(sample))
-    files = repository_check.artifacts["solo-ada"]
+    repository_check, rendered_tenants = check_and_render(FolderSource(sample))
+    files = rendered_tenants["solo-ada"]
     path = "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
     waits = with_published_deployment(files[path], files[path], "keeps 1 unit")
     assert read_wait_message(waits) == "keeps 1 unit"
@@ -73,7 +73,7 @@ def test_an_instance_of_a_kept_tenant_waits_for_no_unit(sample: Path) -> None:
 
 
 def test_an_instance_that_waits_for_a_unit_restarts_for_the_secrets_of_its_new_declaration(sample: Path) -> None:
-    files = checked(FolderSource(sample)).artifacts["solo-ada"]
+    files = render_files(FolderSource(sample))
     published = files["eu-1/tenants/solo-ada/compute/webui.rendered.yaml"]
     deployment, *others = load(published)
     reload = {"secret.reloader.stakater.com/reload": "huggingface--secret"}
@@ -86,7 +86,7 @@ def test_an_instance_that_waits_for_a_unit_restarts_for_the_secrets_of_its_new_d
 
 
 def test_read_retained_files_omits_and_reports_routes_of_an_old_domain(sample: Path) -> None:
-    files = checked(FolderSource(sample)).artifacts["solo-ada"]
+    files = render_files(FolderSource(sample))
     edit(sample, "clusters/eu-1/cluster.yaml", "domain: eu-1.", "domain: eu-9.")
     catalog = checked(FolderSource(sample)).catalog
     left, problems = read_retained_files("solo-ada", before(files), build_gate(catalog))
@@ -100,7 +100,7 @@ def test_read_retained_files_omits_and_reports_routes_of_an_old_domain(sample: P
 
 def test_read_retained_files_adds_a_missing_disruption_budget(sample: Path) -> None:
     """An earlier version of ours published it without; whoever stays invalid would keep a cluster's nodes as they are."""
-    files = checked(FolderSource(sample)).artifacts["solo-ada"]
+    files = render_files(FolderSource(sample))
     (path,) = [path for path in files if "/control/namespaces/" in path and path.endswith("solo-ada.rendered.yaml")]
     objects = [manifest for manifest in load(files[path]) if manifest["kind"] != "PodDisruptionBudget"]
     gate = build_gate(checked(FolderSource(sample)).catalog)

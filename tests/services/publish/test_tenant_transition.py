@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.conftest import edit
-from tests.services.publish.written import before, checked, of_files
+from tests.services.publish.written import before, of_files, render_files
 from tests.support.published import of_another_version, with_own_programs
 
 from allotment.adapters.folder_source import FolderSource
@@ -26,9 +26,9 @@ NOTHING_BECOMES = TenantTransition([], {}, {}, [], [])
 @pytest.fixture
 def files(sample: Path) -> dict[str, bytes]:
     """Return what solo-ada is rendered to."""
-    rendered_files = checked(FolderSource(sample)).artifacts["solo-ada"]
+    rendered_files = render_files(FolderSource(sample))
     assert FILE in rendered_files
-    return dict(rendered_files)
+    return rendered_files
 
 
 def deleted(files: dict[str, bytes]) -> dict[str, bytes]:
@@ -98,7 +98,7 @@ def test_a_storage_that_is_declared_again_is_taken_back(files: dict[str, bytes])
 
 def test_a_volume_does_not_shrink(sample: Path, files: dict[str, bytes]) -> None:
     edit(sample, MODELS, "size: 60Gi", "size: 50Gi")
-    rendered_files = checked(FolderSource(sample)).artifacts["solo-ada"]
+    rendered_files = render_files(FolderSource(sample))
     (finding,) = decide_transition(rendered_files, before(files)).findings
     assert (finding.path, finding.field) == (MODELS, ("spec", "size"))
 
@@ -106,9 +106,9 @@ def test_a_volume_does_not_shrink(sample: Path, files: dict[str, bytes]) -> None
 def test_a_preparation_waits_until_who_uses_the_volume_has_stopped(sample: Path) -> None:
     styles = "tenants/solo-ada/storages/styles.yaml"
     path = f"eu-1/{paths.resource_file('solo-ada', 'storage', 'styles')}"
-    was = checked(FolderSource(sample)).artifacts["solo-ada"]
+    was = render_files(FolderSource(sample))
     edit(sample, styles, "  prepare:\n", "  prepare:\n    attempt: 2\n")
-    now = checked(FolderSource(sample)).artifacts["solo-ada"]
+    now = render_files(FolderSource(sample))
     for users, held, allowed in (
         (StorageUsers(stopping_instances=["webui"]), "waits until webui has stopped", True),
         (StorageUsers(running_instances=["webui"]), "", False),
@@ -160,7 +160,7 @@ def test_a_jobs_programs_stay_as_long_as_it_does(sample: Path, files: dict[str, 
         {now},
     )
     edit(sample, MODELS, "size: 60Gi", "size: 70Gi")
-    grown = checked(FolderSource(sample)).artifacts["solo-ada"]
+    grown = render_files(FolderSource(sample))
     tenant_transition = decide_transition(grown, before(older))
     assert (tenant_transition.updated.keys(), tenant_transition.retained, tenant_transition.unreferenced) == (
         {path, FILE},

@@ -12,6 +12,7 @@ from allotment.adapters.declaration_source import Source
 from allotment.branches.branch import Branch
 from allotment.declared.inventory import compute_blob_id
 from allotment.preparation.runtime_state import RuntimeStates, all_prepared_state
+from allotment.services.check.artifacts import ArtifactHook
 from allotment.services.check.check_options import CheckOptions
 from allotment.services.check.repository_check import RepositoryCheck, check_repository
 from allotment.services.publish.published_trees import PublishedTrees
@@ -52,9 +53,26 @@ def before(files: Mapping[str, bytes], clusters: Iterable[str] = ("eu-1", "us-1"
 
 def checked(source: Source, runtime_states: RuntimeStates = all_prepared_state) -> RepositoryCheck:
     """Return what is declared, checked and rendered; by itself as if all of it were prepared."""
-    day = datetime.date.fromisoformat(DAY)
-    options = CheckOptions(render=Renderer(dict), processes=1, runtime_states=runtime_states)
-    return check_repository(source, day, options)
+    return check_and_render(source, runtime_states)[0]
+
+
+def check_and_render(
+    source: Source, runtime_states: RuntimeStates = all_prepared_state
+) -> tuple[RepositoryCheck, dict[str, dict[str, bytes]]]:
+    """Return the check of a source, and the rendered files of each tenant by path."""
+    rendered: dict[str, dict[str, bytes]] = {}
+
+    def store(tenant: str, files: dict[str, bytes] | None) -> None:
+        rendered[tenant] = files or {}
+
+    options = CheckOptions(processes=1, runtime_states=runtime_states)
+    hook = ArtifactHook(Renderer[dict[str, bytes]](dict), store)
+    return check_repository(source, datetime.date.fromisoformat(DAY), options, hook=hook), rendered
+
+
+def render_files(source: Source, tenant: str = "solo-ada") -> dict[str, bytes]:
+    """Return the rendered files of a tenant by path."""
+    return check_and_render(source)[1][tenant]
 
 
 def of_files(files: Mapping[str, bytes], was: PublishedTrees) -> RenderedTenant:

@@ -1,4 +1,4 @@
-"""The options of a repository check: how it reads, renders and stores tenants, and the states for a comparison."""
+"""The options of a repository check: how it reads tenants, and the states for a comparison."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.file_cache import FileCache
 from allotment.preparation.runtime_state import RuntimeStates, unknown_state
-from allotment.services.check.workers import RenderBatch
 
 if TYPE_CHECKING:
     from allotment.rules.tally import ChangedFiles
@@ -25,23 +24,17 @@ class CheckOptions:
     """How a check treats tenants.
 
     - `open_cache` returns the cache for a key and a type of values. If the cache has a tenant that is unchanged, the
-      check neither reads nor renders the tenant. Without `open_cache`, the check reads all tenants.
-    - `render` renders each tenant that has no errors, in the process that read the tenant.
-    - `store_artifacts` receives the name and the result of `render` for each tenant that the check reads, in the order
-      of names. The result is None if the tenant was not rendered. Without `store_artifacts`,
-      `RepositoryCheck.artifacts` holds the results.
+      check does not read the tenant. Without `open_cache`, the check reads all tenants.
     - `report_progress` receives the number of tenants checked so far, and the number of all tenants to check.
     - `processes` is the number of processes, by default the number of cores.
     - `runtime_states` returns the runtime state of a tenant.
     - `cpu_seconds` limits the processor time of each tenant. A tenant that exceeds the limit gets a problem.
     - `check_catalog` checks the platform and the clusters; by default, `catalog_check.check_catalog`.
-    - If `partial` is true, an error of a cluster prevents rendering only for the tenants that declare something in this
-      cluster. If `partial` is false, any error of the platform or of a cluster prevents the rendering of all tenants.
+    - If `partial` is true, an error of a cluster prevents the artifacts only of the tenants that declare something in
+      this cluster. If `partial` is false, any error of the platform or of a cluster prevents all artifacts.
     """
 
     open_cache: OpenCache | None = None
-    render: RenderBatch | None = None
-    store_artifacts: Callable[[str, Any], object] | None = None
     report_progress: Callable[[int, int], None] | None = None
     processes: int | None = None
     runtime_states: RuntimeStates = unknown_state

@@ -6,7 +6,7 @@ import datetime
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.file_cache import FileCache
@@ -15,6 +15,7 @@ from allotment.declared.layout import Scope
 from allotment.preparation.runtime_state import RuntimeStates
 from allotment.problems import Problem
 from allotment.rules.tally import Tally, TallyEntry, no_changed_files
+from allotment.services.check.artifacts import ArtifactHook
 from allotment.services.check.catalog_check import check_catalog, find_valid_subset
 from allotment.services.check.check_options import DEFAULT_OPTIONS, NO_COMPARISON, CheckOptions, Comparison
 from allotment.services.check.cross_checks import (
@@ -29,8 +30,9 @@ from allotment.services.check.cross_checks import (
 )
 from allotment.services.check.platform_faults import PlatformFaults, classify_faults
 from allotment.services.check.tenant_results import CachedResult, check_tenants, format_cache_key, read_cached_tenants
-from allotment.services.check.workers import RenderBatch, TenantCheck
+from allotment.services.check.workers import TenantCheck
 
+A = TypeVar("A")
 V = TypeVar("V")
 
 
@@ -42,8 +44,6 @@ class RepositoryCheck(NamedTuple):
     - `tenant_file_counts` maps each tenant to the number of its declared files, and `catalog_file_count` is the number of
       the other declared files.
     - `cached_count` is the number of tenants with results from an earlier check.
-    - `artifacts` has the result of the renderer for each tenant that this check read; None for a tenant that was not
-      rendered. `artifacts` is empty if `CheckOptions.store_artifacts` receives the results.
     - `platform_problems` are the problems of the platform, of the clusters, and of files that belong to no folder.
     - `tenant_problems` maps a tenant to the problems of its declarations.
     - `shared_problems` are the problems that the declarations of several owners cause together.
@@ -58,7 +58,6 @@ class RepositoryCheck(NamedTuple):
     catalog_file_count: int
     tenant_file_counts: dict[str, int]
     cached_count: int
-    artifacts: dict[str, Any]
     platform_problems: list[Problem]
     tenant_problems: dict[str, list[Problem]]
     shared_problems: list[Problem]
@@ -114,8 +113,9 @@ def check_repository(
     as_of: datetime.date,
     options: CheckOptions = DEFAULT_OPTIONS,
     comparison: Comparison = NO_COMPARISON,
+    hook: ArtifactHook[A] | None = None,
 ) -> RepositoryCheck:
-    """Check `source` with the prices of the day `as_of`, and the changes since the base of `comparison`."""
+    """Check `source` with the prices of `as_of` and the changes since the base of `comparison`; `hook` builds artifacts."""
     catalog_check = (options.check_catalog or check_catalog)(source, as_of)
     valid_subset = find_valid_subset(catalog_check, partial=options.partial)
     cache = FileCache.disabled()
@@ -123,19 +123,19 @@ def check_repository(
         key = format_cache_key(as_of, catalog_check.content_keys, valid_subset.invalid_clusters)
         cache = options.open_cache(key, CachedResult)
     cached = read_cached_tenants(source, cache, catalog_check.tenants)
+    hook = hook if valid_subset.can_render else None
     task = TenantCheck(
         source=source,
         catalog=catalog_check.catalog,
-        render=options.render if valid_subset.can_render else None,
+        builder=hook.builder if hook else None,
         with_stamps=options.open_cache is not None,
         runtime_states=options.runtime_states,
         cpu_seconds=options.cpu_seconds,
         valid_catalog=valid_subset.catalog,
         invalid_clusters=valid_subset.invalid_clusters,
     )
-    results = check_tenants(
-        task, [name for name in catalog_check.tenants if name not in cached.tally_entries], options, cache
-    )
+    tenants = [name for name in catalog_check.tenants if name not in cached.tally_entries]
+    results = check_tenants(task, tenants, options, hook.store if hook else None, cache)
     cache.keep_only(set(catalog_check.tenants))
     if valid_subset.can_render:
         cache.save()
@@ -150,7 +150,6 @@ def check_repository(
         catalog_file_count=catalog_check.file_count,
         tenant_file_counts=cached.file_counts | results.file_counts,
         cached_count=len(cached.tally_entries),
-        artifacts=results.artifacts,
         platform_problems=catalog_check.problems,
         tenant_problems=results.problems,
         shared_problems=[],
@@ -165,14 +164,15 @@ def recheck_tenants(
     last: RepositoryCheck,
     source: Source,
     tenants: Collection[str],
-    render: RenderBatch | None = None,
     comparison: Comparison = NO_COMPARISON,
+    hook: ArtifactHook[A] | None = None,
 ) -> RepositoryCheck:
     """Return the check of a source in which only the folders of `tenants` changed since the check `last`.
 
     Reads only the folders of these tenants. The rules that compare several tenants are applied again, to the tally
     entries of all tenants. If `comparison` has a base, the base must be the source of `last`. After a change of the
-    platform or of a cluster, call `recheck_catalog` first, or call `check_repository` instead.
+    platform or of a cluster, call `recheck_catalog` first, or call `check_repository` instead. `hook` builds and stores an
+    artifact of each valid tenant among `tenants`.
     """
     listed_scopes, scope_problems = source.scopes()
     scopes, names = set(listed_scopes), frozenset(tenants)
@@ -180,9 +180,9 @@ def recheck_tenants(
     if comparison.base is not None:
         base_revision = Revision(comparison.base, last.catalog, last.tally_entries, {})
         change = check_tenant_changes(base_revision, source, scopes, tenants)
-    task = TenantCheck(source, last.catalog, render, False, last.runtime_states)
+    task = TenantCheck(source, last.catalog, hook.builder if hook else None, False, last.runtime_states)
     present_tenants = [name for name in tenants if Scope("tenant", name) in scopes]
-    results = check_tenants(task, present_tenants, CheckOptions(processes=1))
+    results = check_tenants(task, present_tenants, CheckOptions(processes=1), hook.store if hook else None)
     unchanged_problems = [
         problem
         for problem in last.platform_problems
@@ -192,8 +192,7 @@ def recheck_tenants(
     checked = last._replace(
         tally_entries=tally_entries,
         tenant_file_counts=_without(last.tenant_file_counts, names) | results.file_counts,
-        cached_count=len(tally_entries) - len(results.artifacts),
-        artifacts=results.artifacts,
+        cached_count=len(tally_entries) - len(results.tally_entries),
         platform_problems=[
             *unchanged_problems,
             *(problem for problem in scope_problems if problem not in unchanged_problems),
@@ -220,7 +219,6 @@ def recheck_catalog(
         tally_entries=_without(last.tally_entries, removed),
         catalog_file_count=catalog_check.file_count,
         tenant_file_counts=_without(last.tenant_file_counts, removed),
-        artifacts={},
         platform_problems=catalog_check.problems,
         tenant_problems=_without(last.tenant_problems, removed),
         tracebacks=_without(last.tracebacks, removed),

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.file_cache import FileCache, program_key
@@ -19,6 +19,8 @@ from allotment.problems import Problem
 from allotment.rules.tally import TallyEntry
 from allotment.services.check.check_options import CheckOptions
 from allotment.services.check.workers import TenantCheck, TenantResult, count_cores, run_batches
+
+A = TypeVar("A")
 
 
 class CachedResult(NamedTuple):
@@ -49,7 +51,6 @@ class TenantResults(NamedTuple):
     file_counts: dict[str, int]
     problems: dict[str, list[Problem]]
     tracebacks: dict[str, str]
-    artifacts: dict[str, Any]
 
 
 def format_cache_key(as_of: datetime.date, content_keys: Mapping[Scope, str], invalid_clusters: Collection[str]) -> str:
@@ -75,34 +76,35 @@ def read_cached_tenants(source: Source, cache: FileCache, tenants: Iterable[str]
 
 
 def check_tenants(
-    task: TenantCheck, tenants: Sequence[str], options: CheckOptions, cache: FileCache | None = None
+    task: TenantCheck[A],
+    tenants: Sequence[str],
+    options: CheckOptions,
+    store: Callable[[str, A | None], object] | None = None,
+    cache: FileCache | None = None,
 ) -> TenantResults:
-    """Return the results of `tenants`, in the order of `tenants`.
+    """Return the results of `tenants`, in the order of `tenants`. `store` receives the artifact of each tenant.
 
     Adds each tenant without problems to the cache, and removes each tenant with problems from the cache.
     """
-    artifacts: dict[str, Any] = {}
-    store_artifacts = options.store_artifacts or artifacts.__setitem__
-    results: list[TenantResult] = []
-    for count, raw_result in enumerate(run_batches(task, list(tenants), options.processes or count_cores()), 1):
-        store_artifacts(raw_result.name, raw_result.artifacts)
-        result = raw_result._replace(artifacts=None)
+    results: list[TenantResult[A]] = []
+    for count, result in enumerate(run_batches(task, list(tenants), options.processes or count_cores()), 1):
+        if store is not None:
+            store(result.name, result.artifact)
         if cache is not None:
             _update_cache(cache, result)
         if options.report_progress is not None:
             options.report_progress(count, len(tenants))
-        results.append(result)
+        results.append(result._replace(artifact=None))
     return TenantResults(
         tally_entries={result.name: result.tally_entry for result in results},
         content_keys={Scope("tenant", result.name): result.content_key for result in results},
         file_counts={result.name: result.file_count for result in results},
         problems={result.name: result.problems for result in results if result.problems},
         tracebacks={result.name: result.traceback for result in results if result.traceback},
-        artifacts=artifacts,
     )
 
 
-def _update_cache(cache: FileCache, result: TenantResult) -> None:
+def _update_cache(cache: FileCache, result: TenantResult[A]) -> None:
     if result.problems or result.stamp is None:
         cache.remove(result.name)
     else:

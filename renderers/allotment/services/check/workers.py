@@ -5,16 +5,17 @@ from __future__ import annotations
 import gc
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from allotment.adapters.declaration_source import ScopeFiles, Source, content_key, path_problem
 from allotment.declared.inventory import compute_blob_id
 from allotment.declared.layout import Scope, folder_of
-from allotment.preparation.runtime_state import RuntimeState, RuntimeStates
+from allotment.preparation.runtime_state import RuntimeStates
 from allotment.problems import Finding, Problem
+from allotment.services.check.artifacts import ArtifactBuilder, ValidTenant
 from allotment.services.check.cpu_budget import (
     BUDGET_REJECTION,
     MAX_BYTES,
@@ -35,10 +36,7 @@ BATCH_SIZE = 50
 MAX_PROBLEMS = 1_000
 MIN_PARALLEL_TENANTS = 60  # for fewer tenants, worker processes cost more time than they save
 
-RenderInput = tuple["ScopeDeclarations", RuntimeState, CpuBudget]  # a tenant without errors, its state and its budget
-RenderBatch = Callable[
-    ["Catalog", list[RenderInput]], list[Any]
-]  # for example `services.renderer.Renderer`, which builds an artifact for each tenant
+A = TypeVar("A")
 R = TypeVar("R")
 
 
@@ -47,11 +45,9 @@ class BatchTask(Protocol[R]):
 
     def run_batch(self, names: list[str]) -> list[R]:
         """Return the results of some tenants, in the order of `names`."""
-        ...
 
     def load_modules(self) -> None:
         """Load the modules that `run_batch` needs, so that the processes need not load them."""
-        ...
 
 
 class ScopeContent(NamedTuple):
@@ -67,13 +63,13 @@ class ScopeContent(NamedTuple):
     stamp: Any
 
 
-class TenantResult(NamedTuple):
+class TenantResult(NamedTuple, Generic[A]):
     """The result of the check of one tenant.
 
     - `content_key` and `stamp` identify the content of the tenant's files, as in `ScopeContent`.
     - `tally_entry` is a summary of the tenant for the rules that compare several tenants.
-    - `artifacts` is the result of `render`.
-    - `trace` is the traceback if a bug of Allotment occurred on this tenant.
+    - `artifact` is the value that the builder of artifacts returned for the tenant.
+    - `traceback` is the traceback if a bug of Allotment occurred on this tenant.
     """
 
     name: str
@@ -82,7 +78,7 @@ class TenantResult(NamedTuple):
     stamp: Any
     tally_entry: TallyEntry
     problems: list[Problem]
-    artifacts: Any
+    artifact: A | None
     traceback: str = ""
 
 
@@ -149,18 +145,18 @@ def _locate_first_findings(findings: list[Finding], source: Source) -> list[Prob
     return problems
 
 
-class TenantCheck(NamedTuple):
+class TenantCheck(NamedTuple, Generic[A]):
     """The input that a process needs to check tenants.
 
     `runtime_states` returns the runtime state of a tenant. `cpu_seconds` limits the processor time of each tenant; None
-    is no limit. Tenants are rendered with `valid_catalog`, the catalog without the clusters that have an error.
-    `invalid_clusters` maps each cluster with an error to its first error. If `render` is given, a tenant that declares
+    is no limit. `builder` builds the artifacts with `valid_catalog`, the catalog without the clusters that have an error.
+    `invalid_clusters` maps each cluster with an error to its first error. If `builder` is given, a tenant that declares
     something in an invalid cluster is rejected.
     """
 
     source: Source
     catalog: Catalog
-    render: RenderBatch | None
+    builder: ArtifactBuilder[A] | None
     with_stamps: bool
     runtime_states: RuntimeStates
     cpu_seconds: float | None = None
@@ -168,47 +164,42 @@ class TenantCheck(NamedTuple):
     invalid_clusters: Mapping[str, str] = MappingProxyType({})
 
     def load_modules(self) -> None:
-        """Load the rules. If there is a renderer, also load the manifests and the patterns of the isolation gate."""
-        import allotment.rules
+        """Load the rules, and the modules of the builder."""
+        import allotment.rules  # noqa: F401
 
-        if self.render is not None:
-            import allotment.manifests.layout  # noqa: F401
-            from allotment.isolation.expected_objects import load_patterns
+        if self.builder is not None:
+            self.builder.load_modules()
 
-            load_patterns()
-
-    def run_batch(self, names: list[str]) -> list[TenantResult]:
-        """Read, check and, if there is a renderer, render some tenants.
+    def run_batch(self, names: list[str]) -> list[TenantResult[A]]:
+        """Read and check some tenants, and build their artifacts.
 
         Each step runs for all tenants before the next step begins, so that the code of the step stays in the caches of
         the processor.
         """
         contents = [read_scope(self.source, Scope("tenant", name), stamped=self.with_stamps) for name in names]
-        tenant_jobs = [_TenantJob(content, CpuBudget(self.cpu_seconds)) for content in contents]
+        tenant_jobs: list[_TenantJob[A]] = [_TenantJob(content, CpuBudget(self.cpu_seconds)) for content in contents]
         for tenant_job in tenant_jobs:
             tenant_job.read_files()
         for tenant_job in tenant_jobs:
             tenant_job.check_rules(self.catalog, self.source)
         for tenant_job in tenant_jobs:
             tenant_job.build_tally_entry(self.catalog, self.runtime_states)
-        if self.render is not None:
+        if self.builder is not None:
             for tenant_job in tenant_jobs:
                 tenant_job.reject_for_clusters(self.invalid_clusters)
             valid_jobs = [
-                (tenant_job, folder)
+                (tenant_job, ValidTenant(folder, self.runtime_states(folder.name), tenant_job.budget))
                 for tenant_job in tenant_jobs
                 if (folder := tenant_job.find_valid_folder()) is not None
             ]
-            inputs = [
-                (folder, self.runtime_states(folder.name), tenant_job.budget) for tenant_job, folder in valid_jobs
-            ]
-            artifacts = self.render(self.valid_catalog or self.catalog, inputs)
-            for (tenant_job, _), files in zip(valid_jobs, artifacts, strict=True):
-                tenant_job.store_artifacts(files)
+            valid_tenants = [tenant for _, tenant in valid_jobs]
+            artifacts = self.builder.build_artifacts(self.valid_catalog or self.catalog, valid_tenants)
+            for (tenant_job, _), artifact in zip(valid_jobs, artifacts, strict=True):
+                tenant_job.store_artifact(artifact)
         return [tenant_job.build_result() for tenant_job in tenant_jobs]
 
 
-class _TenantJob:
+class _TenantJob(Generic[A]):
     """The check of one tenant, step by step. A rejection adds a problem and skips the remaining steps."""
 
     def __init__(self, content: ScopeContent, budget: CpuBudget) -> None:
@@ -218,7 +209,7 @@ class _TenantJob:
         self.folder: ScopeDeclarations | None = None
         self.problems: list[Problem] = list(content.problems)
         self.tally_entry = TallyEntry((), (), ())
-        self.artifacts: Any = None
+        self.artifact: A | None = None
         self.traceback = ""
 
     def read_files(self) -> None:
@@ -261,14 +252,14 @@ class _TenantJob:
         """Return the declarations of the tenant if it has no errors, else None."""
         return self.folder if all(problem.warning for problem in self.problems) else None
 
-    def store_artifacts(self, artifact: Any) -> None:
-        """Store the rendered artifact. If it is a Rejection, reject the tenant instead."""
+    def store_artifact(self, artifact: A | Rejection | None) -> None:
+        """Store the artifact. If it is a Rejection, reject the tenant instead."""
         if isinstance(artifact, Rejection):
             self._reject(artifact)
         else:
-            self.artifacts = artifact
+            self.artifact = artifact
 
-    def build_result(self) -> TenantResult:
+    def build_result(self) -> TenantResult[A]:
         """Return the result of the tenant."""
         content = self.content
         return TenantResult(
@@ -278,7 +269,7 @@ class _TenantJob:
             stamp=content.stamp,
             tally_entry=self.tally_entry,
             problems=self.problems,
-            artifacts=self.artifacts,
+            artifact=self.artifact,
             traceback=self.traceback,
         )
 

@@ -185,7 +185,7 @@ def assemble_release(
         leaked_units=allocation.leaked_units,
         problems=[*faults.harmless, *left_out, *_list_shared_errors(inputs, claims)],
         declared_tenants=frozenset(repository_check.tally_entries),
-        rendered_count=len(repository_check.artifacts),
+        rendered_count=len(repository_check.tally_entries) - repository_check.cached_count,
         tracebacks=outcomes.tracebacks,
         retained_clusters=faults.by_cluster,
     )

@@ -16,6 +16,7 @@ from allotment.branches.branch import Branch
 from allotment.declared.inventory import Catalog
 from allotment.lifecycle.brake import BrakeWindow
 from allotment.preparation.runtime_state import RuntimeState
+from allotment.services.check.artifacts import ArtifactHook
 from allotment.services.check.catalog_check import CatalogCache
 from allotment.services.check.check_options import CheckOptions, OpenCache
 from allotment.services.check.cpu_budget import DEFAULT_SECONDS
@@ -102,9 +103,7 @@ class ReleaseBuilder:
         rerenderer = Rerenderer(source, repository_check, published_trees, self._processes, store, self._find_gate)
         unchanged = published_trees.list_unchanged((name, tenant.blobs) for name, tenant in rendered.items())
         cached = {
-            name: tenant
-            for name, tenant in rendered.items()
-            if name not in unchanged and name not in repository_check.artifacts
+            name: tenant for name, tenant in rendered.items() if name not in unchanged and name not in store.artifacts
         }
         outcomes = TenantOutcomes(
             rendered, retained_tenants, dict(repository_check.tracebacks), frozenset(unchanged)
@@ -167,20 +166,19 @@ class ReleaseBuilder:
         preparations: PreparationHistory,
         store: RenderedFileStore,
     ) -> RepositoryCheck:
-        """Return the check of the whole source, with the manifests of the tenants that changed."""
+        """Return the check of the whole source, and store the manifests of the tenants that changed."""
         prepared = preparations.list_succeeded_jobs()
         options = CheckOptions(
             open_cache=self._cache.bind_prepared_jobs(prepared),
-            render=Renderer(published_trees.compare_rendered, find_gate=self._find_gate),
             check_catalog=self._catalog_cache.check,
-            store_artifacts=store.put,
             report_progress=self._report_progress,
             processes=self._processes,
             runtime_states=lambda tenant: RuntimeState(prepared.get(tenant, frozenset())),
             cpu_seconds=self._cpu_seconds,
             partial=True,
         )
-        return check_repository(source, as_of, options)._replace(artifacts=dict(store.artifacts))
+        renderer = Renderer(published_trees.compare_rendered, find_gate=self._find_gate)
+        return check_repository(source, as_of, options, hook=ArtifactHook(renderer, store.put))
 
     def _open_cluster_renderer(self, catalog: Catalog) -> ClusterRenderer:
         """Return the renderer of the last release, or a new renderer if the catalog has changed."""
@@ -197,7 +195,7 @@ class ReleaseBuilder:
         """Return the manifests of each tenant that is not retained, from this check or from an earlier check."""
         now = {
             name: build_rendered_tenant(artifact, repository_check.tally_entries[name].claims, store.read_blob)
-            for name, artifact in repository_check.artifacts.items()
+            for name, artifact in store.artifacts.items()
         }
         self._cache.store(
             {name: rendered_tenant.blobs for name, rendered_tenant in now.items()}, repository_check.tally_entries

@@ -99,10 +99,10 @@ class Rerenderer:
         with self._store:
             for result in run_batches(work, sorted(tenants), self._processes):
                 wrong = [problem for problem in result.problems if not problem.warning]
-                if result.artifacts is None and wrong:
+                if result.artifact is None and wrong:
                     rerender_result.rejected_tenants[result.name] = rejection(wrong)
                 else:
-                    artifact = self._store.put(result.name, result.artifacts)
+                    artifact = self._store.put(result.name, result.artifact)
                     claims = result.tally_entry.claims
                     rerender_result.rendered_tenants[result.name] = build_rendered_tenant(
                         artifact, claims, self._store.read_blob
