@@ -151,7 +151,7 @@ def _watching_process(repo: Path, day: datetime.date) -> Callable[[], Run]:
     from allotment.adapters.folder_source import FolderSource
     from allotment.services.check.artifacts import ArtifactHook
     from allotment.services.check.repository_check import check_repository, recheck_tenants
-    from allotment.services.renderer import ClusterRenderer, Renderer
+    from allotment.services.publish.renderer import ClusterRenderer, Renderer
 
     source = FolderSource(repo)
     last = check_repository(source, day)

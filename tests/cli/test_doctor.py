@@ -27,8 +27,7 @@ from allotment.diagnosis.login import DiscoveryDocument, DiscoveryResponse
 from allotment.manifests import names
 from allotment.manifests.yaml_text import load
 from allotment.observed.decoding import HUB_OBJECT_KINDS, WHOLE_OBJECT_KINDS
-from allotment.services import login_check
-from allotment.services.reporter import edit_detection
+from allotment.services.reporter import edit_detection, login_check
 
 Object = dict[str, Any]
 ISSUER = "https://id.northlight.example"  # of the sample's clusters

@@ -10,7 +10,7 @@ from tests.conftest import Allot, checked
 from tests.support.failed_preparation import WHAT, recover, seen
 from tests.support.published import Place, git
 
-from allotment.services.recovery import with_attempt
+from allotment.services.changes.recovery import with_attempt
 
 BRANCH = "recover/studio-kite/model-cache-2"
 

@@ -17,7 +17,7 @@ from allotment.adapters.folder_source import FolderSource
 from allotment.adapters.overlay_source import OverlaySource
 from allotment.declared.kinds import KINDS
 from allotment.services.check.catalog_check import check_catalog
-from allotment.services.renderer import ClusterRenderer
+from allotment.services.publish.renderer import ClusterRenderer
 
 SEED = 20_261_124
 READ = 50  # files of a kind that are read

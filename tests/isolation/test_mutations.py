@@ -22,7 +22,7 @@ from allotment.manifests.yaml_text import Malformed, dump, load_one, split
 from allotment.problems import IsolationBroken
 from allotment.services.check.repository_check import check_repository
 from allotment.services.check.workers import read_scope
-from allotment.services.renderer import build_gate
+from allotment.services.publish.renderer import build_gate
 
 pytestmark = pytest.mark.process
 

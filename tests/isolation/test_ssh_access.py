@@ -20,7 +20,7 @@ from allotment.manifests.yaml_text import dump, load
 from allotment.problems import IsolationBroken
 from allotment.services.check.repository_check import check_repository
 from allotment.services.check.workers import read_scope
-from allotment.services.renderer import build_gate
+from allotment.services.publish.renderer import build_gate
 
 Manifest = dict[str, Any]
 NAMESPACE = "eu-1/control/namespaces/s/solo-ada.rendered.yaml"

@@ -14,7 +14,7 @@ from allotment.isolation.gate import NO_ENTITLEMENTS
 from allotment.manifests.paths import parse_tree_path
 from allotment.services.check.repository_check import check_repository
 from allotment.services.check.workers import read_scope
-from allotment.services.renderer import build_gate
+from allotment.services.publish.renderer import build_gate
 from tests.conftest import PROJECT
 
 SOURCE = FolderSource(PROJECT)

@@ -15,7 +15,7 @@ from allotment.isolation.gate import IsolationGate
 from allotment.manifests.yaml_text import dump, load
 from allotment.services.check.repository_check import check_repository
 from allotment.services.check.workers import read_scope
-from allotment.services.renderer import build_gate
+from allotment.services.publish.renderer import build_gate
 from tests.conftest import DAY
 
 Manifest = dict[str, Any]

@@ -14,6 +14,7 @@ from allotment.adapters.declaration_source import Source
 from allotment.adapters.git.repository import UNKNOWN_KEY
 from allotment.declared.documents import read
 from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import PLATFORM, Scope, path_of
@@ -87,6 +88,16 @@ def read_lifecycle(source: Source, tenant: str) -> str:
     except (KeyError, OSError):
         return ""
     return declared.model.spec.lifecycle if declared is not None else ""
+
+
+def read_members(source: Source, tenant: str) -> Members | None:
+    """Return a tenant's Members declaration in a source; None if there is none, or if it can't be read."""
+    path = f"tenants/{tenant}/members.yaml"
+    try:
+        declared = read_folder(Scope("tenant", tenant), [(path, source.read(path))])[0].get_singleton(Members)
+    except (KeyError, OSError):
+        return None
+    return declared.model if declared else None
 
 
 def read_consoles(source: Source) -> Consoles:

@@ -115,8 +115,8 @@ def _diagnose_cluster(
     from allotment.declared.reading import suggest_name
     from allotment.diagnosis import apis, diagnose_cluster, edits, sort_by_severity
     from allotment.diagnosis.cluster_snapshot import ALL_QUERIES, WHOLE_OBJECT_QUERIES
-    from allotment.services.login_check import check_login
     from allotment.services.reporter.edit_check import compare_live_objects, fetch_published_commit
+    from allotment.services.reporter.login_check import check_login
 
     source = open_source(root, commit)
     check = _check_declarations(root, source, commit)

@@ -43,10 +43,10 @@ def write_codeowners(forge: str | None, style: str, repo: Path | None) -> None:
       allot ownership codeowners --forge gitlab > .gitlab/CODEOWNERS
     """
     from allotment.adapters.folder_source import FolderSource
-    from allotment.branches.platform_settings import read_platform
+    from allotment.branches.platform_settings import read_members, read_platform
     from allotment.reports import codeowners, outputs
     from allotment.reports.outputs.ownership import OwnershipOutput
-    from allotment.services.pull_requests.authorization import is_retired, read_members, read_ownership
+    from allotment.services.pull_requests.authorization import is_retired, read_ownership
 
     source = FolderSource(find_repository(repo))
     declared = read_ownership(source)

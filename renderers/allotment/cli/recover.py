@@ -48,7 +48,7 @@ def command(
     """
     from allotment.adapters.git.remote import Remote
     from allotment.branches.status_reader import read_reported_status
-    from allotment.services.recovery import create_branch, create_recovery_commit, push_recovery, require_merged
+    from allotment.services.changes.recovery import create_branch, create_recovery_commit, push_recovery, require_merged
 
     if not reason.strip() or len(reason) > 2000:
         raise click.UsageError("add --reason with a sentence on why the next attempt can succeed")
@@ -84,7 +84,7 @@ def command(
 
 def _describe_push(root: Path, ref: str, branch: str) -> str:
     """Return how to push the branch, or the reason why nobody should."""
-    from allotment.services.recovery import require_merged
+    from allotment.services.changes.recovery import require_merged
 
     try:
         require_merged(root, ref)

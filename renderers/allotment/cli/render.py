@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from allotment.adapters.declaration_source import Source
     from allotment.adapters.tree_folder import WriteCounts
     from allotment.services.check.repository_check import RepositoryCheck
-    from allotment.services.renderer import CollectFiles
+    from allotment.services.publish.renderer import CollectFiles
 
 A = TypeVar("A")
 COPY_BYTES = 1 << 16  # bytes that are copied at a time
@@ -167,8 +167,8 @@ def _check_and_render(
     from allotment.services.check.artifacts import ArtifactHook
     from allotment.services.check.check_options import CheckOptions
     from allotment.services.check.repository_check import check_repository
-    from allotment.services.rendered_catalog_check import check_rendered_catalog
-    from allotment.services.renderer import Renderer
+    from allotment.services.publish.rendered_catalog_check import check_rendered_catalog
+    from allotment.services.publish.renderer import Renderer
 
     clusters, tenants = selection
     with show_progress("Rendering tenants") as progress:
@@ -200,7 +200,7 @@ def _render_platform_files(
     `tenants_files` maps the path of each rendered file of a tenant to its Git blob.
     """
     from allotment.declared.inventory import compute_blob_id
-    from allotment.services.renderer import ClusterRenderer
+    from allotment.services.publish.renderer import ClusterRenderer
 
     clusters, tenants = selection
     if tenants:

@@ -26,7 +26,7 @@ from allotment.manifests.cluster.portal import (
 from allotment.manifests.yaml_text import dump, load
 from allotment.problems import IsolationBroken
 from allotment.services.check.repository_check import check_repository
-from allotment.services.renderer import build_gate
+from allotment.services.publish.renderer import build_gate
 
 FILE = "eu-1/platform/cluster/portal.rendered.yaml"
 HOST = "portal.eu-1.gpu.northlight.example"

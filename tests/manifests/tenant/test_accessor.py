@@ -21,7 +21,7 @@ from allotment.preparation.runtime_state import ALL_PREPARED, UNKNOWN_STATE
 from allotment.problems import IsolationBroken
 from allotment.services.check.repository_check import check_repository
 from allotment.services.check.workers import read_scope
-from allotment.services.renderer import build_gate
+from allotment.services.publish.renderer import build_gate
 
 OUTPUTS, CACHE = "outputs", "model-cache"  # the second has a preparation
 READ = {"methods": ["GET", "HEAD", "OPTIONS"]}

@@ -23,7 +23,7 @@ from allotment.services.check.artifacts import ArtifactHook
 from allotment.services.check.check_options import CheckOptions
 from allotment.services.check.cpu_budget import RULE, BudgetExceeded, CpuBudget
 from allotment.services.check.repository_check import RepositoryCheck, check_repository
-from allotment.services.renderer import Renderer
+from allotment.services.publish.renderer import Renderer
 
 DAY = datetime.date(2026, 11, 21)
 TENANT = "tenants/solo-ada"

@@ -13,7 +13,7 @@ from allotment.capacity.units import UnitClaim
 from allotment.services.publish.instance_retention import limit_retention, list_revoked_images
 from allotment.services.publish.published_trees import PublishedTrees
 from allotment.services.publish.rendered_tenant import build_rendered_tenant
-from allotment.services.renderer import build_gate
+from allotment.services.publish.renderer import build_gate
 
 PATH = "tenants/solo-ada/compute/webui.rendered.yaml"
 OLD = UnitClaim("eu-1", "l4-quarter", "solo-ada", "webui", 1, 1)

@@ -14,8 +14,8 @@ from allotment.preparation.runtime_state import unknown_state
 from allotment.services.check.repository_check import RepositoryCheck
 from allotment.services.publish.published_trees import PublishedTrees
 from allotment.services.publish.release import ClusterTrees
+from allotment.services.publish.renderer import ClusterRenderer
 from allotment.services.publish.tenant_transition import TenantTransition
-from allotment.services.renderer import ClusterRenderer
 
 CheckedSample = tuple[RepositoryCheck, dict[str, dict[str, bytes]]]  # the check, and the files of each tenant
 GOLDEN = PROJECT / "tests/manifests/golden"

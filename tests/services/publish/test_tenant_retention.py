@@ -13,13 +13,13 @@ from allotment.lifecycle.retained_instance import read_wait_message, with_publis
 from allotment.lifecycle.volume_transitions import StorageUsers
 from allotment.manifests.yaml_text import dump, load
 from allotment.services.publish.observed_state import EMPTY_STATE
+from allotment.services.publish.renderer import build_gate
 from allotment.services.publish.tenant_retention import (
     PlatformInvalid,
     find_invalid_tenants,
     read_retained_files,
 )
 from allotment.services.publish.tenant_transition import TransitionContext
-from allotment.services.renderer import build_gate
 
 WEBUI, MODELS = "tenants/solo-ada/instances/webui.yaml", "tenants/solo-ada/storages/models.yaml"
 WATCHED = TransitionContext(EMPTY_STATE, 60, lambda *_: StorageUsers(), lambda *_: "")

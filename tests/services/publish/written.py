@@ -17,7 +17,7 @@ from allotment.services.check.check_options import CheckOptions
 from allotment.services.check.repository_check import RepositoryCheck, check_repository
 from allotment.services.publish.published_trees import PublishedTrees
 from allotment.services.publish.rendered_tenant import RenderedTenant, build_rendered_tenant
-from allotment.services.renderer import Renderer
+from allotment.services.publish.renderer import Renderer
 
 
 class Written(Branch):

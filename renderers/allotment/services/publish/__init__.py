@@ -1,1 +1,1 @@
-"""Publishing: computes the next rendered branches from the declarations and the published manifests."""
+"""Publishing: renders tenants and clusters, and computes the next rendered branches from the published manifests."""

@@ -14,8 +14,8 @@ from allotment.observed.retention import Retention
 from allotment.problems import Problem
 from allotment.services.publish.published_trees import Blobs, PublishedTrees
 from allotment.services.publish.rendered_tenant import RenderedTenant
+from allotment.services.publish.renderer import ClusterRenderer
 from allotment.services.publish.tenant_transition import TenantTransition
-from allotment.services.renderer import ClusterRenderer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

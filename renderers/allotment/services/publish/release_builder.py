@@ -36,6 +36,7 @@ from allotment.services.publish.release_assembly import (
     transition_tenants,
 )
 from allotment.services.publish.render_cache import RenderCache
+from allotment.services.publish.rendered_catalog_check import check_rendered_catalog
 from allotment.services.publish.rendered_file_store import RenderedFileStore
 from allotment.services.publish.rendered_tenant import (
     RenderedTenant,
@@ -43,13 +44,12 @@ from allotment.services.publish.rendered_tenant import (
     build_rendered_tenant,
     find_tenants_missing_bytes,
 )
+from allotment.services.publish.renderer import ClusterRenderer, Renderer
 from allotment.services.publish.tenant_retention import (
     RetentionByTenant,
     find_invalid_tenants,
     find_tenants_of_invalid_clusters,
 )
-from allotment.services.rendered_catalog_check import check_rendered_catalog
-from allotment.services.renderer import ClusterRenderer, Renderer
 
 if TYPE_CHECKING:
     from allotment.isolation.gate import IsolationGate

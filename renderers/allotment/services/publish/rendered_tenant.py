@@ -13,8 +13,8 @@ from allotment.services.check.repository_check import RepositoryCheck
 from allotment.services.check.workers import TenantCheck, run_batches
 from allotment.services.publish.published_trees import Blobs, PublishedTrees, RenderedBlobs
 from allotment.services.publish.rendered_file_store import RenderedFileStore
+from allotment.services.publish.renderer import FindGate, Renderer, build_gate
 from allotment.services.publish.tenant_retention import RetentionByTenant, rejection
-from allotment.services.renderer import FindGate, Renderer, build_gate
 
 ReducedUnits = Mapping[
     tuple[str, str], int

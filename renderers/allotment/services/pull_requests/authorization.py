@@ -12,11 +12,10 @@ from typing import Any
 from allotment.adapters.declaration_source import Source, path_problem
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.tree_comparison import ChangedFile
-from allotment.branches.platform_settings import read_lifecycle
+from allotment.branches.platform_settings import read_lifecycle, read_members
 from allotment.declared import documents
 from allotment.declared.approvers import ChangeAuthority
 from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
-from allotment.declared.kinds.members import Members
 from allotment.declared.kinds.ownership import Ownership
 from allotment.declared.layout import ROOTS, DeclarationPath, Scope, parse_path
 from allotment.declared.people import Account
@@ -42,16 +41,6 @@ def list_forge_teams(source: Source) -> list[str]:
     """Return the forge's teams that a source's Ownership declaration names, sorted."""
     declared = read_ownership(source)
     return sorted({team.forge_team for team in declared.model.spec.teams if team.forge_team}) if declared else []
-
-
-def read_members(source: Source, tenant: str) -> Members | None:
-    """Return a tenant's Members declaration in a source; None if there is none, or if it can't be read."""
-    path = f"tenants/{tenant}/members.yaml"
-    try:
-        declared = read_folder(Scope("tenant", tenant), [(path, source.read(path))])[0].get_singleton(Members)
-    except (KeyError, OSError):
-        return None
-    return declared.model if declared else None
 
 
 def is_retired(source: Source, tenant: str) -> bool:

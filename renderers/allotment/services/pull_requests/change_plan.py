@@ -33,6 +33,7 @@ from allotment.preparation.runtime_state import all_prepared_state
 from allotment.services.check.check_options import CheckOptions, OpenCache
 from allotment.services.check.repository_check import RepositoryCheck, check_repository
 from allotment.services.check.workers import count_cores
+from allotment.services.publish.rendered_catalog_check import check_rendered_catalog
 from allotment.services.pull_requests.brake_forecast import read_cached_items
 from allotment.services.pull_requests.merge_plan import (
     MergePlan,
@@ -42,7 +43,6 @@ from allotment.services.pull_requests.merge_plan import (
     is_tenant_file,
 )
 from allotment.services.pull_requests.month_budget import with_month_forecasts
-from allotment.services.rendered_catalog_check import check_rendered_catalog
 
 LOST_IMMEDIATELY = (
     "its grace period has ended, so the next publish may delete its data: a later"

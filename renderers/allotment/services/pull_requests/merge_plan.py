@@ -38,6 +38,8 @@ from allotment.rules.ownership import Review
 from allotment.services.check.check_options import CheckOptions, Comparison, OpenCache
 from allotment.services.check.repository_check import RepositoryCheck, check_repository, recheck_tenants
 from allotment.services.check.workers import run_batches
+from allotment.services.publish.rendered_catalog_check import check_rendered_catalog
+from allotment.services.publish.renderer import ClusterRenderer
 from allotment.services.pull_requests.authorization import find_unauthorized_changes
 from allotment.services.pull_requests.brake_forecast import BrakeForecast, CachedItems, find_stopped_deletions
 from allotment.services.pull_requests.tenant_comparison import (
@@ -46,8 +48,6 @@ from allotment.services.pull_requests.tenant_comparison import (
     TenantComparison,
     list_platform_markers,
 )
-from allotment.services.rendered_catalog_check import check_rendered_catalog
-from allotment.services.renderer import ClusterRenderer
 
 MAX_DECLARED = 60  # changed fields that a plan lists for one topic; no limit for access and approvals
 _UNKNOWN_WINDOW_NOTE = (

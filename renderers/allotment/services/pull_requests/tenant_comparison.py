@@ -27,7 +27,7 @@ from allotment.manifests import paths
 from allotment.manifests.argo_folders import folder_of, platform_folders
 from allotment.preparation.runtime_state import RuntimeState
 from allotment.services.check.workers import read_scope
-from allotment.services.renderer import build_gate, check_tenant_files
+from allotment.services.publish.renderer import build_gate, check_tenant_files
 
 MAX_TEXTS = 400  # files that a plan shows with their texts; the counts and the checksum of a plan cover all files
 

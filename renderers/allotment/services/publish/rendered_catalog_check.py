@@ -11,7 +11,7 @@ from allotment.problems import Problem
 from allotment.services.check.catalog_check import CatalogCheck, check_catalog
 from allotment.services.check.platform_faults import classify_faults
 from allotment.services.check.tenant_error import build_rejection
-from allotment.services.renderer import ClusterRenderer
+from allotment.services.publish.renderer import ClusterRenderer
 
 
 def check_rendered_catalog(source: Source, as_of: datetime.date) -> CatalogCheck:

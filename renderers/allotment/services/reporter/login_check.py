@@ -6,11 +6,11 @@ import datetime
 
 from allotment.adapters.cluster.discovery import fetch_discovery_document
 from allotment.adapters.declaration_source import Source
+from allotment.branches.platform_settings import read_members
 from allotment.declared.kinds.cluster import Oidc
 from allotment.diagnosis.diagnosis import Diagnosis
 from allotment.diagnosis.login import diagnose_login
 from allotment.services.check.repository_check import RepositoryCheck
-from allotment.services.pull_requests.authorization import read_members
 
 
 def check_login(
