@@ -19,9 +19,11 @@ from tests.portal.pages.browser import BROWSER, Visit, launch, serve, wait_for_f
 from tests.portal.pages.sample_site import build, create_place, report_all
 from tests.support.published import Place, git
 
+from allotment.cli.service import serve_pages
 from allotment.declared import documents
 from allotment.declared.kinds.members import MAX_USERS
 from allotment.observed.status import UsageInterval
+from allotment.portal.site.page_gate import PageGate
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -854,3 +856,19 @@ def is_readable(text: str) -> bool:
         return False
     users = spec.get("users", [])
     return isinstance(users, list) and all(isinstance(user, dict) and "name" in user for user in users)
+
+
+def test_a_served_page_shows_its_change_within_a_minute(browser: Browser, tmp_path: Path, site: Site) -> None:
+    shutil.copytree(site.folder, tmp_path / "site")
+    gate = PageGate(is_local=True)
+    gate.open()
+    page_file = tmp_path / "site/start/index.html"
+    context = browser.new_context()
+    page = context.new_page()
+    with serve_pages("127.0.0.1:0", tmp_path / "site", gate) as address:
+        page.clock.install()
+        page.goto(f"http://{address}/start/")
+        page_file.write_text(page_file.read_text().replace("<h1>", "<h1>Changed: "))
+        page.clock.run_for(61_000)
+        page.wait_for_selector("h1:has-text('Changed: ')")
+    context.close()

@@ -39,19 +39,15 @@ if (navigator.clipboard) addCopyButtons();
 setInterval(showAges, 60000);
 
 // Shows the current page once it has changed on the server, except while somebody fills in a form.
-let tag = "";
+const readTag = async cache => (await fetch(location.pathname, {cache})).headers.get("ETag");
+
 async function refresh() {
   if (document.hidden || document.querySelector("[data-is-chosen]")) return;
-  const answer = await fetch(location.pathname, {method: "HEAD"}).catch(() => null);
-  const current = answer?.ok && answer.headers.get("ETag");
-  if (current && tag && current !== tag) location.reload();
-  tag = current || tag;
+  const tag = await readTag("force-cache");
+  if (tag !== await readTag("no-cache")) location.reload();
 }
 
-if (location.protocol.startsWith("http")) {
-  refresh();
-  setInterval(refresh, 60000);
-}
+if (location.protocol.startsWith("http")) setInterval(() => refresh().catch(() => null), 60000);
 
 // The forms. They write the declaration, the command and the effect of a change, and send nothing.
 const ONE = 10n ** 9n;
