@@ -325,6 +325,40 @@ def test_on_a_terminal_what_is_given_wrong_is_told_before_anything_is_asked(tmp_
     session.close()
 
 
+def test_on_a_terminal_a_question_mark_explains_the_source_of_the_program(tmp_path: Path) -> None:
+    session = Session(tmp_path, {})
+    words = ["init", "gpus", "--forge", "gitea", "--url", URL, "--cluster", "eu-1", "--domain", "gpu.acme.dev"]
+    session.begins(shlex.join([*ALLOT, *words, "--oidc-issuer", "https://id.acme.dev", "--admin", "alice"]))
+    session.asks("(? explains it)", "?")
+    session.asks("a commit of a Git repository that CI can read without a password", COMMIT)
+    session.asks("apps to offer", "none")
+    session.close()
+
+
+def test_the_program_is_by_default_the_installed_source(
+    allot: Allot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allotment.adapters.installed.installed_address", lambda: COMMIT)
+    words = ("--forge", "gitea", "--url", URL, "--cluster", "eu-1", "--domain", "gpu.acme.dev")
+    result = allot("init", tmp_path / "gpus", *words, "--oidc-issuer", "https://id.acme.dev", "--admin", "alice")
+    assert result.code == 0, result.err
+    assert COMMIT in (tmp_path / "gpus/.allot/program.lock").read_text()
+
+
+def test_a_domain_has_a_dot(allot: Allot, tmp_path: Path) -> None:
+    words = ("--program", COMMIT, "--forge", "gitea", "--url", URL, "--cluster", "eu-1", "--domain", "acme")
+    result = allot("init", tmp_path / "gpus", *words, "--oidc-issuer", "https://id.acme.dev", "--admin", "alice")
+    assert result.code == 2
+    assert "--domain: 'acme' has no dot: write a domain of yours, such as gpu.acme.dev" in result.err
+
+
+def test_doctor_counts_the_values_that_nobody_ticked_off(allot: Allot, tmp_path: Path) -> None:
+    init(allot, tmp_path)
+    readme = tmp_path / "README.md"
+    readme.write_text(readme.read_text().replace("- [ ] [", "- [x] [", 1))
+    assert "README.md lists 14 values of `allot init` as not filled in" in allot("doctor", "--repo", tmp_path).out
+
+
 def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
     """With choices and defaults, as a person has it; what is given isn't asked for."""
     session = Session(tmp_path, {})
@@ -679,10 +713,11 @@ GITHUB = f"git+https://github.com/acme/allotment@{40 * 'a'}"
         (GITHUB, (), f"https://github.com/acme/allotment/tree/{40 * 'a'}/docs"),
         (f"git+https://gitlab.acme.dev/a/b.git@{40 * 'a'}", (), f"https://gitlab.acme.dev/a/b/-/tree/{40 * 'a'}/docs"),
         (f"git+ssh://git@codeberg.org/a/b@{40 * 'a'}", (), f"https://codeberg.org/a/b/src/commit/{40 * 'a'}/docs"),
-        (COMMIT, (), "https://git.acme.dev/allotment"),
+        (f"git+https://code.acme.dev/a@{40 * 'a'}", (), "https://code.acme.dev/a"),
+        (COMMIT, (), f"https://git.acme.dev/allotment/tree/{COMMIT[-40:]}/docs"),
         (WHEEL, ("--docs-url", "https://docs.acme.dev"), "https://docs.acme.dev"),
     ],
-    ids=["GitHub", "GitLab", "Codeberg", "another forge", "given"],
+    ids=["GitHub", "GitLab", "Codeberg", "another forge", "the forge of the cloud", "given"],
 )
 def test_the_readme_names_the_documentation(
     program: str, more: tuple[str, ...], address: str, allot: Allot, tmp_path: Path

@@ -40,6 +40,10 @@ _QUESTIONS = {  # `allot init` asks the questions in this order
     "admin": "Your login at the forge; you approve changes to the platform",
     "program": "The pinned source of Allotment for CI: git+https://…@COMMIT, a wheel's URL#sha256=…, an image@sha256:…",
 }
+_PROGRAM_HELP = """CI and people install exactly this version of Allotment, so the source can't change later:
+  git+https://HOST/PATH@COMMIT         a commit of a Git repository that CI can read without a password; enough at the start
+  https://HOST/NAME.whl#sha256=HASH    a wheel and its hash, as `make dist` in a checkout of Allotment prints them
+  HOST/NAME@sha256:DIGEST              a container image by its digest"""
 # With --sample, these options are refused, because the sample cloud has its own values.
 _CLOUD_OPTIONS = ("cluster", "domain", "oidc_issuer", "admin")
 
@@ -139,6 +143,9 @@ def _ask_missing_values(branch: str, options: dict[str, str | None], sample: boo
     """
     from allotment.starter.program import parse_program
 
+    is_interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    if not is_interactive and not options["program"]:
+        options["program"] = find_default_answer("program")
     required_names = _QUESTIONS.keys() - (_CLOUD_OPTIONS if sample else ())
     missing = [name for name in _QUESTIONS if name in required_names and not options[name]]
     wrong = [
@@ -146,7 +153,7 @@ def _ask_missing_values(branch: str, options: dict[str, str | None], sample: boo
         for name, message in _find_wrong_values(branch, options, sample)
         if name not in missing
     ]
-    if missing and not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if missing and not is_interactive:
         lacks = ["these options are missing:", *(f"  {_format_option(name)}: {_QUESTIONS[name]}" for name in missing)]
         raise click.UsageError(
             "\n".join([*lacks, *(["these options are invalid:", *(f"  {line}" for line in wrong)] if wrong else [])])
@@ -163,20 +170,23 @@ def _ask_value(name: str, branch: str, options: dict[str, str | None], sample: b
     choice = click.Choice(list(FORGES), case_sensitive=False)
 
     def right(text: str) -> str:
+        if name == "program" and text.strip() == "?":
+            raise click.UsageError(_PROGRAM_HELP)
         options[name] = choice.convert(text, None, None) if name == "forge" else text
         for option, message in _find_wrong_values(branch, options, sample):
             if option == name:
                 raise click.UsageError(message)
         return text
 
-    hint = f" ({', '.join(FORGES)})" if name == "forge" else ""
+    hint = {"forge": f" ({', '.join(FORGES)})", "program": " (? explains it)"}.get(name, "")
     click.prompt(f"{_QUESTIONS[name]}{hint}", value_proc=right, default=find_default_answer(name))
 
 
 def find_default_answer(name: str) -> str | None:
     """Return the default answer to a question, or None.
 
-    For `program`, the default is the source from which the running program was installed, if this source is pinned.
+    For `program`, the default is the source from which the running program was installed, if this source is pinned: a
+    commit that the remote of the checkout has, the commit of a Git URL, or a wheel with its hash.
     """
     if name != "program":
         return "eu-1" if name == "cluster" else None
@@ -219,6 +229,9 @@ def _find_wrong_values(branch: str, options: dict[str, str | None], sample: bool
         parse_program(options["program"] or "")
     except ValueError as error:
         problems.append(("program", str(error)))
+    domain = options["domain"] or ""
+    if domain and "." not in domain and not sample:
+        problems.append(("domain", f"{quote_value(domain)} has no dot: write a domain of yours, such as gpu.acme.dev"))
     return [*problems, *invalid_values(_build_cloud(branch, options), sample=sample)]
 
 
@@ -238,7 +251,7 @@ def _build_files(
         files |= starter_declarations(cloud, catalog.files_image) | catalog.files
         files["tenants/README.md"] = tenants_page(cloud.admin)
     remaining_blanks = [] if sample else list_blanks(cloud, files)
-    return files | build_generated_files(cloud.forge, cloud.branch, program, remaining_blanks, docs_url)
+    return files | build_generated_files(cloud.forge, cloud.url, cloud.branch, program, remaining_blanks, docs_url)
 
 
 def _write_files(folder: Path, files: dict[str, bytes]) -> None:

@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 
 
 def build_generated_files(
-    forge: str, branch: str, program: Program, blanks: Sequence[Blank] = (), docs_url: str | None = None
+    forge: str, url: str, branch: str, program: Program, blanks: Sequence[Blank] = (), docs_url: str | None = None
 ) -> dict[str, bytes]:
-    """Return the files that are not declarations, by path: schemas, CI, hooks, editor settings, pins, README."""
+    """Return the files that are not declarations, by path: schemas, CI, hooks, editor settings, pins, README.
+
+    `url` is the address of the repository at its forge.
+    """
     from allotment.starter.repository import support_files
 
     source = find_sample_folder()
@@ -24,9 +27,8 @@ def build_generated_files(
         (source / f"requirements-{purpose}.lock").read_text(encoding="utf-8") for purpose in ("run", "build")
     )
     schemas = {f"schemas/{path}": data for path, data in read_files_below(source / "schemas")}
-    return schemas | support_files(
-        forge, branch, program, runs=runs, builds=builds, blanks=blanks, docs_url=docs_url or program.documentation
-    )
+    docs_url = docs_url or program.find_documentation(forge, url)
+    return schemas | support_files(forge, branch, program, runs=runs, builds=builds, blanks=blanks, docs_url=docs_url)
 
 
 def read_files_below(folder: Path) -> list[tuple[str, bytes]]:

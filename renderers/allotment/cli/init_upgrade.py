@@ -39,7 +39,7 @@ def upgrade_repository(
     except ValueError as error:
         raise click.UsageError(f"--program: {error}") from None
     settings = _read_settings(folder)
-    new = generated_files(build_generated_files(settings.forge, settings.branch, program))
+    new = generated_files(build_generated_files(settings.forge, settings.url, settings.branch, program))
     old = _read_generated_files(folder, new)
     changes = diff_files(old, new)
     for path in changes:

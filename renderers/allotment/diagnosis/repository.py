@@ -69,7 +69,7 @@ class RepositoryState(NamedTuple):
     """The state of the repository, in Git and in its working tree.
 
     - `errors` and `warnings` are numbers of findings. `placeholders` is the number of warnings about values of the
-      sample that nobody has replaced.
+      sample that nobody has replaced. `open_blanks` is the number of values in README.md that nobody has ticked off.
     - `missing_files` are the files that CI needs and that do not exist.
     - `branches` and `ledger` are None if the repository has no commit, or no remote `origin`.
     """
@@ -77,6 +77,7 @@ class RepositoryState(NamedTuple):
     errors: int
     warnings: int
     placeholders: int
+    open_blanks: int
     missing_files: tuple[str, ...]
     has_publisher_key: bool
     branches: BranchState | None
@@ -115,6 +116,9 @@ def _check_declarations(repository: RepositoryState) -> Iterator[Diagnosis]:
     if repository.placeholders:
         message = f"{pluralize(repository.placeholders, 'value')} of the sample {'has' if repository.placeholders == 1 else 'have'} not been replaced"
         yield warning("placeholders", message, "allot validate names the fields: write your own values")
+    if repository.open_blanks:
+        message = f"README.md lists {pluralize(repository.open_blanks, 'value')} of `allot init` as not filled in"
+        yield warning("placeholders", message, "replace the values, and tick them off in README.md")
     if not repository.errors and not repository.warnings:
         yield ok("declarations", "allot validate finds nothing")
 

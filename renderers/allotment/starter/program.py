@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
 
+from allotment.declared.forges import FORGES
 from allotment.problems import quote_value
 
 FOLDER = ".allot"
@@ -20,14 +22,7 @@ _IMAGE = re.compile(
     rf"{_HOST}(?:/[a-z0-9][a-z0-9._-]{{0,127}}){{1,16}}(?::[A-Za-z0-9_][A-Za-z0-9._-]{{0,127}})?@sha256:[0-9a-f]{{64}}"
 )
 _NAME = re.compile(r"^allotment ?@ ?")
-# Maps a word in the host name of a forge to the part of a folder's URL that precedes the commit.
-_TREE_PATHS = {
-    "github": "tree",
-    "gitlab": "-/tree",
-    "gitea": "src/commit",
-    "codeberg": "src/commit",
-    "forgejo": "src/commit",
-}
+_FORGE_WORDS = {"github": "GitHub", "gitlab": "GitLab", "gitea": "Gitea", "codeberg": "Forgejo", "forgejo": "Forgejo"}
 ACCEPTED_FORMS = (
     "git+https://…@ and a commit's 40 digits, a wheel's https://….whl#sha256=… with its hash, or an image by its digest,"
     " registry/name@sha256:…"
@@ -49,17 +44,19 @@ class Program(NamedTuple):
         """Return the source as text, in the form that `allot init --program` takes."""
         return f"{self.address}#sha256={self.hash}" if self.hash else self.address
 
-    @property
-    def documentation(self) -> str:
+    def find_documentation(self, forge: str, url: str) -> str:
         """Return the URL of the documentation: the folder docs/ at the pinned commit; empty for a wheel or image.
 
-        If the kind of the forge is unknown, return the URL of the repository instead.
+        A known word in the name of the host, such as gitlab, names the forge. Otherwise, `forge` is the forge at the host of
+        `url`. If the forge is unknown, return the URL of the repository instead.
         """
         match = _REPOSITORY.fullmatch(self.address)
         if self.kind != "git" or match is None:
             return ""
         host, path, commit = match.groups()
-        tree = next((tree for word, tree in _TREE_PATHS.items() if word in host), "")
+        default = forge if host == urlsplit(url).hostname else ""
+        kind = FORGES.get(next((name for word, name in _FORGE_WORDS.items() if word in host), default))
+        tree = kind.folder.replace("branch", "commit") if kind is not None else ""
         return f"https://{host}/{path}{f'/{tree}/{commit}/docs' if tree else ''}"
 
     @property

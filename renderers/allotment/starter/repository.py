@@ -74,6 +74,11 @@ def _blank_notes(blanks: Sequence[Blank]) -> list[str]:
     ]
 
 
+def count_open_blanks(readme: str) -> int:
+    """Return the number of values in the list of a README that nobody has ticked off."""
+    return sum(line.startswith("- [ ] [") for line in readme.splitlines())
+
+
 def _install_notes(program: Program) -> list[str]:
     """Return the commands with which a person installs the program."""
     if program.is_image:

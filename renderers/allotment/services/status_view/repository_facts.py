@@ -29,6 +29,7 @@ from allotment.services.check.repository_check import RepositoryCheck
 from allotment.services.status_view.publish_check import PublishCheck
 from allotment.services.status_view.status_view import StatusView
 from allotment.starter.program import PROGRAM_LOCK, REQUIREMENTS_LOCK
+from allotment.starter.repository import count_open_blanks
 
 
 def collect_repository_facts(root: Path, repository_check: RepositoryCheck, check: PublishCheck) -> RepositoryState:
@@ -48,6 +49,7 @@ def collect_repository_facts(root: Path, repository_check: RepositoryCheck, chec
         placeholders=sum(
             problem.rule == placeholders.RULE and problem.warning for problem in repository_check.problems
         ),
+        open_blanks=count_open_blanks(_read_text(root, "README.md")),
         missing_files=tuple(_find_missing_files(root, workflow) if workflow else ()),
         has_publisher_key=bool(platform and platform.model.spec.publisher),
         branches=_read_branches(StatusView(clone), check) if clone is not None and clone.has_origin else None,
@@ -83,15 +85,19 @@ def _find_missing_files(root: Path, workflow: str) -> Iterator[str]:
     If a workflow runs its jobs in an image, it names no lock files. A link is treated as absent, because a checkout
     decides where the link points.
     """
-    try:
-        data = FolderSource(root).read(workflow) if is_regular(root, workflow) else None
-    except OSError:
-        data = None
-    if data is None:
+    text = _read_text(root, workflow)
+    if not text:
         yield workflow
         return
-    text = data.decode("utf-8", "replace")
     yield from (path for path in (REQUIREMENTS_LOCK, PROGRAM_LOCK) if path in text and not is_regular(root, path))
+
+
+def _read_text(root: Path, path: str) -> str:
+    """Return the text of a file of the folder; empty if it can't be read or is a link."""
+    try:
+        return FolderSource(root).read(path).decode("utf-8", "replace") if is_regular(root, path) else ""
+    except OSError:
+        return ""
 
 
 def _read_branches(view: StatusView, check: PublishCheck) -> BranchState:
