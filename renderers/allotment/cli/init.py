@@ -124,12 +124,18 @@ def command(
     existing_names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     if conflicts := [name for name in existing_names if name not in ALLOWED_ENTRIES]:
         raise OperationRefused(f"{quote_value(str(folder))} holds {quote_value(conflicts[0])}: name an empty folder")
+    if not options["program"] and not _has_terminal():
+        options["program"] = find_default_answer("program")
     before = dict(options)
     program, cloud = _ask_missing_values(branch, options, sample)
     catalog = build_catalog_files(ask_choice(choice) if options != before and not sample else choice)
     files = _build_files(program, cloud, sample, docs_url, catalog)
     _write_files(folder, files)
     print_result(folder, cloud, files, catalog=catalog, sample=sample, style=style)
+
+
+def _has_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _format_option(name: str) -> str:
@@ -143,9 +149,6 @@ def _ask_missing_values(branch: str, options: dict[str, str | None], sample: boo
     """
     from allotment.starter.program import parse_program
 
-    is_interactive = sys.stdin.isatty() and sys.stdout.isatty()
-    if not is_interactive and not options["program"]:
-        options["program"] = find_default_answer("program")
     required_names = _QUESTIONS.keys() - (_CLOUD_OPTIONS if sample else ())
     missing = [name for name in _QUESTIONS if name in required_names and not options[name]]
     wrong = [
@@ -153,7 +156,7 @@ def _ask_missing_values(branch: str, options: dict[str, str | None], sample: boo
         for name, message in _find_wrong_values(branch, options, sample)
         if name not in missing
     ]
-    if missing and not is_interactive:
+    if missing and not _has_terminal():
         lacks = ["these options are missing:", *(f"  {_format_option(name)}: {_QUESTIONS[name]}" for name in missing)]
         raise click.UsageError(
             "\n".join([*lacks, *(["these options are invalid:", *(f"  {line}" for line in wrong)] if wrong else [])])
