@@ -68,8 +68,11 @@ def test_the_public_pages_show_the_catalog(run: Run, out: Path) -> None:
     result = run("--out", out)
     assert result.code == 0, result.err
     catalog = read(out / "catalog/index.html")
-    assert "l4-quarter eu-1 1/4 nvidia-l4 24Gi TimeSlicing 3 12Gi 50Gi 0.21 23 of 40" in catalog
-    assert "block-ssd eu-1 ReadWriteOnce 10Gi to 2Ti 0.10 199Ti" in catalog
+    assert (
+        "l4-quarter 0.21 23 of 40 eu-1 1/4 nvidia-l4 TimeSlicing 24Gi shared by 4: neighbours can use it up 3 12Gi 50Gi"
+        in catalog
+    )
+    assert "block-ssd 0.10 199Ti eu-1 ReadWriteOnce 10Gi to 2Ti" in catalog
     assert "Stable Diffusion WebUI" in read(out / "index.html")
     assert "allot instance create TENANT/NAME" in read(out / "start/index.html")
     offers = json.loads((out / "catalog/offers.json").read_text(encoding="utf-8"))

@@ -57,8 +57,8 @@ def test_a_shared_reason_is_printed_once_whatever_the_number_of_its_rows() -> No
     assert cells["kite/d"].split()[-1] == "(1)"
     assert cells["kite/e"].endswith(FULL), "it has no way out"
     assert cells["kite/f"].endswith("it hasn't answered its probe")
-    labels = ", ".join(row.label for row in rows if row.stage.remedy)
-    assert lines[-1] == f"(1):   {FULL}; {WAY_OUT}; concerns {labels}"
+    labels = [row.label for row in rows if row.stage.remedy]
+    assert lines[-1] == f"(1):   {FULL}; {WAY_OUT}; concerns {', '.join(labels[:5])} and {len(labels) - 5} more"
     assert sum(FULL in line for line in lines) == 2
 
 

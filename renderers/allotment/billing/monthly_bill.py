@@ -58,6 +58,10 @@ class MonthlyBill(NamedTuple):
         """The sum of the invoices."""
         return sum((invoice.total for invoice in self.invoices), Decimal("0.00"))
 
+    def is_known(self, invoice: Invoice) -> bool:
+        """Return whether an invoice has lines, or a cluster has a record that says that there are none."""
+        return bool(invoice.lines or self.closed_in or any(record.commit for record in self.clusters))
+
     @property
     def is_final(self) -> bool:
         """Whether the month is closed, or the record covers its end and each line has a price that was merged before its day.

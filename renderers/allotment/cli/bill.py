@@ -243,7 +243,7 @@ def _print_tables(bill: MonthlyBill, tenant: str | None, explained: int | None) 
     from allotment.cli.list_options import print_table
     from allotment.reports.invoice_columns import invoice_columns, line_columns, part_columns
     from allotment.reports.invoice_pages import list_evidence
-    from allotment.reports.invoice_texts import format_budget, format_period, format_unknown
+    from allotment.reports.invoice_texts import format_budget, format_period, format_total, format_unknown
 
     if not is_quiet():
         state = ", closed" if bill.closed_in else "" if bill.is_final else ", not final"
@@ -259,11 +259,11 @@ def _print_tables(bill: MonthlyBill, tenant: str | None, explained: int | None) 
         print_table(invoice.lines, line_columns(bill.currency), wide=False)
         unknown = format_unknown(invoice, bill.currency, is_billed=bill.bills_unknown)
         click.echo(
-            f"Total {format_money(invoice.total)} {bill.currency}, budget {format_budget(invoice)}"
+            f"Total {format_total(bill, invoice)}, budget {format_budget(bill, invoice)}"
             + (f", not observed {unknown}" if unknown else "")
         )
     else:
-        print_table(bill.invoices, invoice_columns(bill.currency), wide=False)
+        print_table(bill.invoices, invoice_columns(bill), wide=False)
         click.echo(f"Total {format_money(bill.total)} {bill.currency}")
     if not is_quiet():
         click.echo(", ".join(f"{name}: {commit[:12]}" for name, commit in list_evidence(bill)))

@@ -212,7 +212,7 @@ def _print_closing(output: MonthCloseOutput, bill: MonthlyBill, style: str) -> N
 
     for text in (*output.refusals, *output.unknowns, *output.unsigned, *output.late_prices, *output.notes):
         click.echo(escape_unprintable(text, 1000), err=True)
-    print_table(bill.invoices, invoice_columns(bill.currency), wide=False)
+    print_table(bill.invoices, invoice_columns(bill), wide=False)
     total = f"{format_money(bill.total)} {bill.currency}"
     if output.commit is None:
         click.echo(f"Total {total}; {bill.month} is not closed")

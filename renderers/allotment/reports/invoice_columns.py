@@ -8,6 +8,7 @@ from decimal import Decimal
 from itertools import count
 
 from allotment.billing.invoices import Invoice, InvoiceLine
+from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import format_moment
 from allotment.billing.usage_totals import Share, to_hours
 from allotment.capacity.pricing import format_money
@@ -24,13 +25,17 @@ from allotment.reports.outputs.month_list import ClosedMonthOutput
 from allotment.reports.usage_columns import format_amount, format_hours, group_columns
 
 
-def invoice_columns(currency: str) -> list[ListColumn[Invoice]]:
+def invoice_columns(bill: MonthlyBill) -> list[ListColumn[Invoice]]:
     """Return the columns of a list of invoices."""
     return [
         ListColumn("tenant", lambda invoice: invoice.tenant),
         ListColumn("lines", lambda invoice: str(len(invoice.lines))),
-        ListColumn("amount", lambda invoice: format_money(invoice.total), title=f"{currency}"),
-        ListColumn("budget", format_budget),
+        ListColumn(
+            "amount",
+            lambda invoice: format_money(invoice.total) if bill.is_known(invoice) else "unknown",
+            title=bill.currency,
+        ),
+        ListColumn("budget", lambda invoice: format_budget(bill, invoice)),
         ListColumn(
             "not-observed", lambda invoice: format_money(invoice.unknown_total) if invoice.unknown_total else "-"
         ),

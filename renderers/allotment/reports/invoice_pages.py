@@ -7,9 +7,8 @@ from typing import Any
 
 from allotment.billing.invoices import Invoice, InvoiceLine
 from allotment.billing.monthly_bill import MonthlyBill
-from allotment.capacity.pricing import format_money
 from allotment.reports.invoice_columns import line_columns
-from allotment.reports.invoice_texts import format_budget, format_period, format_unknown
+from allotment.reports.invoice_texts import format_budget, format_period, format_total, format_unknown
 from allotment.reports.markdown import code_span, escape_markdown, markdown_table
 from allotment.reports.plots import draw_plots
 from allotment.reports.record_notes import describe_record, list_price_doubts
@@ -45,8 +44,8 @@ def describe_bill(bill: MonthlyBill) -> dict[str, Any]:
         "invoices": [
             {
                 "tenant": invoice.tenant,
-                "total": format_money(invoice.total),
-                "budget": format_budget(invoice, bill.currency),
+                "total": format_total(bill, invoice),
+                "budget": format_budget(bill, invoice, bill.currency),
                 "unknown": format_unknown(invoice, bill.currency, is_billed=bill.bills_unknown),
                 "notes": _list_notes(bill, invoice),
                 "plots": draw_plots(bill, [invoice]),
@@ -76,8 +75,8 @@ def _render_invoice(bill: MonthlyBill, invoice: Invoice) -> str:
         f"# Invoice of {escape_markdown(invoice.tenant)} for {bill.month}",
         "",
         f"- Period: {escape_markdown(format_period(bill.period, bill.zone))}",
-        f"- Total: {format_money(invoice.total)} {bill.currency}",
-        f"- Budget: {format_budget(invoice, bill.currency)}",
+        f"- Total: {format_total(bill, invoice)}",
+        f"- Budget: {format_budget(bill, invoice, bill.currency)}",
     ]
     if unknown := format_unknown(invoice, bill.currency, is_billed=bill.bills_unknown):
         lines.append(f"- Not observed: {unknown}")
@@ -90,7 +89,7 @@ def _render_invoice(bill: MonthlyBill, invoice: Invoice) -> str:
     rows: list[Sequence[str]] = [
         [escape_markdown(column.text(line), 400) for column in columns] for line in invoice.lines
     ]
-    rows.append(["**Total**", *[""] * (len(columns) - 2), f"**{format_money(invoice.total)}**"])
+    rows.append(["**Total**", *[""] * (len(columns) - 2), f"**{format_total(bill, invoice)}**"])
     lines += ["", *markdown_table([column.head for column in columns], rows), "", "Evidence:", ""]
     lines += [f"- {escape_markdown(name)}: {code_span(commit)}" for name, commit in list_evidence(bill)]
     return "\n".join([*lines, ""])

@@ -6,6 +6,7 @@ import datetime
 from decimal import Decimal
 
 from allotment.billing.invoices import Invoice, InvoiceLine, LineKey
+from allotment.billing.monthly_bill import MonthlyBill
 from allotment.billing.periods import Period, find_day
 from allotment.billing.recorded_use import RESERVED_KIND
 from allotment.billing.usage_totals import to_hours
@@ -68,11 +69,16 @@ def format_resource(line: InvoiceLine) -> str:
     return f"{KIND_NAMES.get(line.key.kind, line.key.kind)} {line.key.name}{adjusted}"
 
 
-def format_budget(invoice: Invoice, currency: str = "") -> str:
-    """Return the budget, and the percentage that the total uses; a dash if there is no budget."""
+def format_total(bill: MonthlyBill, invoice: Invoice) -> str:
+    """Return the total with its currency; `unknown` without any record of the usage."""
+    return f"{format_money(invoice.total)} {bill.currency}" if bill.is_known(invoice) else "unknown"
+
+
+def format_budget(bill: MonthlyBill, invoice: Invoice, currency: str = "") -> str:
+    """Return the budget, and the percentage that the total uses if it is known; a dash if there is no budget."""
     if invoice.budget is None:
         return "-"
-    share = f" ({invoice.total * 100 / invoice.budget:.0f} %)" if invoice.budget else ""
+    share = f" ({invoice.total * 100 / invoice.budget:.0f} %)" if invoice.budget and bill.is_known(invoice) else ""
     return f"{format_money(invoice.budget)}{f' {currency}' if currency else ''}{share}"
 
 

@@ -11,6 +11,8 @@ from allotment.observed.resource_status import ResourceStatus
 from allotment.problems import pluralize
 from allotment.reports.reason_pages import AS_DECLARED_REASONS
 
+MAX_NAMES = 5  # of rows in a note, because each row has the mark
+
 
 class SharedReason(NamedTuple):
     """A reason and remedy that several rows share.
@@ -63,5 +65,10 @@ def _reason_text(why: str, way_out: str) -> str:
 
 
 def reason_notes(reasons: Iterable[SharedReason]) -> list[tuple[str, str]]:
-    """Return each mark with its reason and the names of its rows."""
-    return [(reason.mark, f"{reason.text}; concerns {', '.join(reason.labels)}") for reason in reasons]
+    """Return each mark with its reason and the names of its first rows."""
+    return [(reason.mark, f"{reason.text}; concerns {_list_first(reason.labels)}") for reason in reasons]
+
+
+def _list_first(labels: Sequence[str]) -> str:
+    names = ", ".join(labels[:MAX_NAMES])
+    return names if len(labels) <= MAX_NAMES else f"{names} and {len(labels) - MAX_NAMES} more"

@@ -872,3 +872,19 @@ def test_a_served_page_shows_its_change_within_a_minute(browser: Browser, tmp_pa
         page.clock.run_for(61_000)
         page.wait_for_selector("h1:has-text('Changed: ')")
     context.close()
+
+
+def test_the_catalog_cuts_no_column_and_shows_prices_on_a_phone(site: Site, browser: Browser) -> None:
+    for width in (1024, 360):
+        context = browser.new_context(viewport={"width": width, "height": 900})
+        page = context.new_page()
+        page.goto(f"{site.url}/catalog/index.html")
+        regions = page.locator(".wide")
+        assert regions.count() == 2
+        for region in regions.all():
+            if width == 1024:
+                assert region.evaluate("region => region.scrollWidth <= region.clientWidth")
+            prices = region.locator("tbody tr > :nth-child(2)")
+            assert prices.count() > 4
+            assert all(price.bounding_box()["x"] + price.bounding_box()["width"] <= width for price in prices.all())
+        context.close()

@@ -93,7 +93,7 @@ def test_a_cluster_without_a_record_has_dashes(sample: Sample, area: ProviderAre
     silent = area.clusters[0].cluster._replace(name="index", title="Silent", observed_at="", trouble="x of kite")
     empty = area.clusters[0]._replace(cluster=silent, capacity=None, days=(), offers=(), problems=("`a` is missing",))
     pages = index_pages(build_provider_pages(sample.site, area._replace(clusters=(empty,))))
-    assert "Silent – – 0.0 0.0 0.0 – 0.00" in read_text(pages["provider/index.html"])
+    assert "Silent – – unknown unknown unknown unknown unknown" in read_text(pages["provider/index.html"])
     text = read_text(pages["provider/index--2.html"])
     assert "The nodes are unknown: the cluster has no readable report of its capacity." in text
     assert "a is missing" in text

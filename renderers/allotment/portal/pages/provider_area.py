@@ -66,6 +66,11 @@ class ProviderCluster(NamedTuple):
     problems: tuple[str, ...]
 
     @property
+    def is_known(self) -> bool:
+        """Whether the record of the month has a node, a stock or a use."""
+        return self.capacity is not None or bool(self.offers)
+
+    @property
     def units(self) -> CapacityTotal:
         """The unit × seconds of the month so far."""
         return add_totals((day.units for day in self.days), self.cluster.name)

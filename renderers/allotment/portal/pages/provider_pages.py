@@ -27,7 +27,8 @@ def build_provider_pages(site: SiteFacts, area: ProviderArea) -> Iterator[Page]:
         site=site,
         area=area,
         rows=[_describe_cluster(entry) for entry in area.clusters],
-        income=sum((round_money(entry.income) for entry in area.clusters), Decimal()),
+        income=sum((round_money(entry.income) for entry in area.clusters if entry.is_known), Decimal()),
+        is_known=not area.clusters or any(entry.is_known for entry in area.clusters),
     )
     for entry in area.clusters:
         yield render_page(
@@ -40,7 +41,9 @@ def build_provider_pages(site: SiteFacts, area: ProviderArea) -> Iterator[Page]:
             nodes=_list_nodes(entry.capacity),
             plot=draw_capacity([(day.day, day.units) for day in entry.days]),
             days=[
-                _describe_units(day.units) | {"name": day.day, "income": round_money(day.income)} for day in entry.days
+                _describe_units(day.units) | {"name": day.day, "income": round_money(day.income)}
+                for day in entry.days
+                if entry.is_known
             ],
             offers=[
                 (_describe_units(offer.units) if offer.units is not None else {})
@@ -58,13 +61,18 @@ def _name_page(entry: ProviderCluster) -> str:
 def _describe_cluster(entry: ProviderCluster) -> dict[str, Any]:
     """Return the texts of a cluster in the month so far."""
     capacity = entry.capacity
-    return _describe_units(entry.units) | {
-        "page": _name_page(entry),
-        "title": entry.cluster.title,
-        "nodes": capacity.node_count if capacity is not None else "–",
-        "units": capacity.units if capacity is not None else "–",
-        "income": round_money(entry.income),
-    }
+    return (
+        _describe_units(entry.units)
+        | {
+            "page": _name_page(entry),
+            "title": entry.cluster.title,
+            "is_known": entry.is_known,
+            "nodes": capacity.node_count if capacity is not None else "–",
+            "units": capacity.units if capacity is not None else "–",
+            "income": round_money(entry.income),
+        }
+        | ({} if entry.is_known else dict.fromkeys(("stock", "sold", "reserved", "idle", "percent"), "unknown"))
+    )
 
 
 def _describe_units(total: CapacityTotal) -> dict[str, Any]:

@@ -34,6 +34,12 @@ class GpuSpecEntry(NamedTuple):
     free: int
     total: int
 
+    @property
+    def memory_note(self) -> str:
+        """Who else can use the GPU memory of a unit; empty if the unit has its memory alone."""
+        is_shared = self.sharing == "TimeSlicing"
+        return f"shared by {self.gpus.denominator}: neighbours can use it up" if is_shared else ""
+
 
 class StorageSpecEntry(NamedTuple):
     """A StorageSpec in a cluster. `price` is per GiB and month. Sizes are in bytes. The rest is as in `GpuSpecEntry`."""

@@ -107,7 +107,6 @@ class InvoiceView(NamedTuple):
     """An invoice. `bill` has its texts for the template `invoice.j2`."""
 
     month: str
-    total: Decimal
     bill: dict[str, Any]
 
 

@@ -118,5 +118,5 @@ class InvoiceReader(NamedTuple):
                         ]
                         if ledger.months:
                             described["notes"].append("The closing adds adjustments of closed months.")
-                    views[invoice.tenant].append(InvoiceView(bill.month, invoice.total, texts))
+                    views[invoice.tenant].append(InvoiceView(bill.month, texts))
         return views
