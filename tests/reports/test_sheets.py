@@ -124,3 +124,12 @@ def test_nothing_does_anything_to_a_terminal() -> None:
     sheet = Sheet("NAME", "WHY", long=("WHY",))
     sheet.add_row(sanitize_value("\x1b[2J[red]x"), sanitize_sentence("a\nb\u202e[bold]"))
     assert [line.plain for line in sheet.render_lines(None)][1] == "\\x1b[2J[red]x   a\\nb\\u202e[bold]"
+
+
+def test_a_long_cell_in_a_pipe_widens_no_other_row() -> None:
+    sheet = Sheet("OBJECT", "WHAT", "WHAT TO DO", long=("WHAT", "WHAT TO DO"))
+    for message in ("short", "long " * 60):
+        sheet.add_row(sanitize_value("x"), sanitize_sentence(message), sanitize_sentence("fix it"))
+    lines = [line.plain for line in sheet.render_lines(None)]
+    assert lines[1] == f"x        short{' ' * 78}fix it"
+    assert lines[2].endswith("long    fix it")

@@ -122,6 +122,7 @@ MEMORY_FILTER = click.option(
     "--min-memory", type=Size(), default=0, metavar="SIZE", help="At least this memory of each GPU or GPU slice."
 )
 STATE_FILTER = click.option("--state", "states", type=State(), multiple=True, help="Only this state, such as failed.")
+NODE_FILTER = click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only with a pod on this node.")
 UNIT_PRICE_FILTER = click.option(
     "--max-price", type=Amount(), metavar="AMOUNT", help="At most this price of a unit per hour."
 )
@@ -157,6 +158,7 @@ def build_filter(
     min_memory: int = 0,
     max_price: Decimal | None = None,
     states: Sequence[str] = (),
+    nodes: Sequence[str] = (),
     selectors: Sequence[list[LabelRequirement]] = (),
 ) -> RowFilter:
     """Return the conditions that the options of a list state."""
@@ -171,6 +173,7 @@ def build_filter(
         min_memory=min_memory,
         max_price=max_price,
         states=states,
+        nodes=nodes,
         labels=labels,
     )
 

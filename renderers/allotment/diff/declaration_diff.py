@@ -274,11 +274,11 @@ def _field_note(change: FieldChange, old: DeclarationFile[Any] | None, new: Decl
 
 
 def percent_change(before: Decimal, after: Decimal) -> str:
-    """Return the relative change of an amount, such as +42.9 %; empty if the amount was zero."""
+    """Return the relative change of an amount, such as +42.9 % or 0 %; empty if the amount was zero."""
     if not before:
         return ""
     change = ((after - before) * _HUNDRED / before).quantize(Decimal("0.1"), rounding="ROUND_HALF_UP")
-    return f"{'' if change < 0 else '+'}{change} %"
+    return f"{change:+} %" if change else "0 %"
 
 
 def _price_changes(

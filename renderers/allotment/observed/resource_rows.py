@@ -41,7 +41,7 @@ class InstanceRowOutput(Part, frozen=True, kw_only=True):
     `state` is the declared state; it is null if the instance is not declared, or if its file is invalid. `reportedState`,
     `reason` and `message` are as in `allot status`; they are empty for a pull request. `units` are the units that the instance holds now: 0 if it is stopped.
     `readyReplicas` is null if the cluster has not reported the instance. `gpuMemory` is the memory of each GPU or GPU
-    slice. `costPerHour` is in the currency of the list; it is null if the cost is unknown. `pullRequest` is null unless the
+    slice. `nodes` are the nodes of its pods, as the cluster reports them. `costPerHour` is in the currency of the list; it is null if the cost is unknown. `pullRequest` is null unless the
     row is from an open pull request.
     """
 
@@ -62,6 +62,7 @@ class InstanceRowOutput(Part, frozen=True, kw_only=True):
     app: str | None
     url: str | None
     since: str | None
+    nodes: tuple[str, ...]
     cost_per_hour: Decimal | None
     storages: tuple[str, ...]
     labels: dict[str, str]
@@ -162,6 +163,7 @@ def declared_instance_row(
         app=facts.app or None,
         url=None,
         since=None,
+        nodes=(),
         cost_per_hour=declared_instance_cost(facts, tenant, offers),
         storages=facts.storages,
         labels=facts.labels,
@@ -189,6 +191,7 @@ def instance_row(
         ready=observed.ready_replicas if observed is not None else None,
         url=observed.url or None if observed is not None else None,
         since=observed.since or None if observed is not None else None,
+        nodes=observed.nodes if observed is not None else (),
         cost_per_hour=row.cost_per_hour if facts is not None else None,
     )
 

@@ -26,7 +26,7 @@ class RowFilter(NamedTuple):
     """The conditions on a row. An empty condition, None or 0 selects all; a row must satisfy every condition.
 
     `specs` are GPUSpecs or StorageSpecs, and `models` are GPU models. `min_memory` is in bytes per GPU or slice.
-    `max_price` limits the cost per hour. `states` are declared or displayed states.
+    `max_price` limits the cost per hour. `states` are declared or displayed states. `nodes` are names of nodes.
     """
 
     tenants: Collection[str] = ()
@@ -36,6 +36,7 @@ class RowFilter(NamedTuple):
     min_memory: int = 0
     max_price: Decimal | None = None
     states: Collection[str] = ()
+    nodes: Collection[str] = ()
     labels: Sequence[LabelRequirement] = ()
 
 
@@ -71,6 +72,7 @@ def filter_instances(
         if parse_quantity(row.gpu_memory) >= conditions.min_memory
         and _is_affordable(row.cost_per_hour, conditions.max_price)
         and (not conditions.states or {row.state, row.reported_state} & set(conditions.states))
+        and (not conditions.nodes or not set(conditions.nodes).isdisjoint(row.nodes))
     ]
 
 

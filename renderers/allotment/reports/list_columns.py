@@ -36,6 +36,7 @@ def instance_columns(now: datetime.datetime, currency: str, *, pending: bool) ->
         ListColumn("app", lambda row: (row.app or "-").partition("@")[0], wide=True),
         ListColumn("storages", lambda row: ",".join(row.storages) or "-", wide=True),
         ListColumn("labels", lambda row: format_labels(row.labels), wide=True),
+        ListColumn("node", lambda row: ",".join(row.nodes) or "-", wide=True),
         ListColumn("reason", lambda row: row.reason or "-", wide=True),
         ListColumn("url", lambda row: (row.url or "") if row.reported_state == RUNNING else "", long=True),
     ]

@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from rich.text import Text
 
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
-from allotment.reports.sheets import Sheet
+from allotment.reports.sheets import MAX_ALIGNED, Sheet
 
 R = TypeVar("R")
 
@@ -79,8 +79,9 @@ def format_table(rows: Sequence[R], columns: Sequence[ListColumn[R]], *, wide: b
     filled = []
     for column in columns:
         cells = [column.head, *(_cell(column, row) for row in rows)]
-        width = max(map(len, cells)) + 3
-        filled.append([cell.ljust(width) for cell in cells])
+        width = max(map(len, cells))
+        width = min(width, MAX_ALIGNED) if column.long else width
+        filled.append([f"{cell.ljust(width)}   " for cell in cells])
     return "".join(f"{''.join(line).rstrip()}\n" for line in zip(*filled, strict=True))
 
 

@@ -14,6 +14,7 @@ from rich.text import Span, Text
 from allotment.problems import escape_unprintable
 
 NARROW_WIDTH = 100  # columns: in a narrower terminal, long cells always get their own line
+MAX_ALIGNED = 80  # characters of a long cell in a pipe; a longer cell doesn't widen its column
 MAX_LENGTH = 4_000  # characters of a sentence; Allotment's own sentences are shorter
 _GAP = 3
 _NARROW_GAP = 2  # in a narrow terminal
@@ -73,6 +74,8 @@ class Sheet:
         widths = [max(_cell_width(row[at].plain) for row in rows) for at in range(len(self._heads))]
         natural = sum(widths) + _GAP * (len(widths) - 1)
         if width is None or (width >= NARROW_WIDTH and natural <= width):
+            short = self._short if width is None else len(widths)
+            widths = [*widths[:short], *(min(width, MAX_ALIGNED) for width in widths[short:])]
             yield from (_align_cells(row, widths, _GAP) for row in rows)
             return
         gap = _GAP if width >= NARROW_WIDTH else _NARROW_GAP
@@ -111,7 +114,7 @@ def _align_cells(cells: Sequence[Text], widths: Sequence[int], gap: int) -> Text
         if cell.style:
             spans.append(Span(at, at + len(text), cell.style))
         spans += [Span(at + span.start, at + span.end, span.style) for span in cell.spans]
-        piece = text + " " * (width - _cell_width(text) + gap)
+        piece = text + " " * (max(0, width - _cell_width(text)) + gap)
         pieces.append(piece)
         at += len(piece)
     line = Text("".join(pieces), spans=spans)

@@ -64,6 +64,16 @@ def test_a_row_has_the_declared_and_the_reported_state(place: Place, bed: Recent
     assert len(lines) == 2
 
 
+def test_instances_of_a_node(place: Place, bed: RecentBed, run_list: Allot) -> None:
+    place.publish()
+    report_webui(place, bed)
+    (row,) = checked("instance list", run_list("--tenant", "solo-ada", "-o", "json").out)["instances"]
+    (node,) = row["nodes"]
+    assert [line.split()[0] for line in rows(run_list("--node", node))] == ["INSTANCE", "solo-ada/webui"]
+    assert f" {node} " in rows(run_list("--node", node, "-o", "wide"))[1]
+    assert f"no node with an instance is named 'x{node}'; did you mean '{node}'?" in run_list("--node", f"x{node}").err
+
+
 def test_an_instance_without_a_report_is_listed(run_list: Allot) -> None:
     lines = rows(run_list("--tenant", "ml-orbit", "--sort-by", "-cost"))
     assert lines == [

@@ -12,6 +12,7 @@ from allotment.cli.list_options import (
     LABEL_FILTER,
     MEMORY_FILTER,
     MODEL_FILTER,
+    NODE_FILTER,
     PRICE_FILTER,
     SPEC_FILTER,
     STATE_FILTER,
@@ -37,6 +38,7 @@ from allotment.cli.status_options import clone_options, open_clone
     MODEL_FILTER,
     MEMORY_FILTER,
     STATE_FILTER,
+    NODE_FILTER,
     PRICE_FILTER,
     LABEL_FILTER,
 )
@@ -64,7 +66,7 @@ def command(
       allot instance list --tenant studio-kite --state failed --state waiting
       allot instance list --gpu nvidia-l4 --max-price 2.50 --sort-by -cost
       allot instance list -l costCenter=4711 -o name
-      allot instance list -o wide
+      allot instance list -o wide --node gpu-17
       allot instance list --pending
     """
     from allotment.observed.row_filters import check_known_names, check_offer_names, filter_instances
@@ -78,6 +80,7 @@ def command(
     check_offer_names(conditions, listing.offers, listing.clusters)
     changes = read_pending(pending, reader.refs, listing)
     candidates = merge_rows(listing.instances, pending_instances(changes, listing))
+    check_known_names("node with an instance", conditions.nodes, {node for row in listing.instances for node in row.nodes})
     check_known_names("tenant", conditions.tenants, {*listing.tenants, *(row.tenant for row in candidates)})
     columns = instance_columns(current_time(), listing.currency, pending=pending.is_requested)
     rows = sort_rows(filter_instances(candidates, conditions, listing.offers), columns, sort_by)

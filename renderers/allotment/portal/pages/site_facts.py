@@ -36,7 +36,7 @@ class GpuSpecEntry(NamedTuple):
 
     @property
     def memory_note(self) -> str:
-        """Who else can use the GPU memory of a unit; empty if the unit has its memory alone."""
+        """A warning about neighbours in the same GPU memory; empty if the unit has its memory alone."""
         is_shared = self.sharing == "TimeSlicing"
         return f"shared by {self.gpus.denominator}: neighbours can use it up" if is_shared else ""
 
