@@ -77,7 +77,10 @@ def test_the_first_tenant_can_start_an_app(name: str, allot: Allot, tmp_path: Pa
     (tenant / "members.yaml").write_text(head.format("Members", member))
     (tenant / "instances/first.yaml").write_text(INSTANCE.format(name=name, version=APPS[name].version))
     checked = allot("validate", "--repo", folder, "--as-of", DAY)
-    assert (checked.code, checked.out) == (0, "19 files of 1 tenant: fine\n")
+    *warnings, summary = checked.out.splitlines()
+    assert (checked.code, summary.split(",")[0]) == (0, "19 files of 1 tenant: fine")
+    assert len(warnings) == len(version.get("folders", [])), "the instance has no storage"
+    assert all(line.endswith("[unsaved-folder]") for line in warnings)
     assert allot("fmt", "--check", "--repo", folder, folder / "platform").code == 0
 
 

@@ -117,14 +117,22 @@ def test_questions_lead_to_a_webui_with_a_storage(empty_tenant: Place) -> None:
         ("Path in the container [/workspace/", "/etc"),
         ("Path in the container [/workspace/", "/workspace/models"),
         ("(empty: none) []:", ""),
+        ("/workspace/outputs (The pictures that it makes) is on no storage: each stop or restart erases it", None),
+        ("Another storage (1 to 2) [1]:", "new"),
+        ("Name of the storage [outputs]:", "checkpoints"),
+        ("Error: checkpoints exists already", "pictures"),
+        ("Size [50Gi]:", "20Gi"),
+        ("Path in the container [/workspace/outputs]:", ""),
         ("Create it? [Y/n]:", ""),
     ):
         child.expect_exact(question)
-        child.sendline(answer)
+        if answer is not None:
+            child.sendline(answer)
     output, status = finish(child)
     assert status == 0, output
-    assert "Create instance studio-new/webui: 2 files committed" in output
-    assert git(empty_tenant.root, "show", "--name-only", "--format=", "HEAD").split() == [INSTANCE, STORAGE]
+    assert "Create instance studio-new/webui: 3 files committed" in output
+    pictures = STORAGE.replace("checkpoints", "pictures")
+    assert git(empty_tenant.root, "show", "--name-only", "--format=", "HEAD").split() == [INSTANCE, STORAGE, pictures]
     assert '    version: "1.11.0"\n' in (empty_tenant.root / INSTANCE).read_text()
 
 
@@ -193,7 +201,7 @@ def test_questions_mount_several_storages(published: Place) -> None:
         ("Another storage (1 to 3) [1]:", "styles"),
         ("Path in the container [", "/models"),
         ("Error: /models has a storage already", "/styles"),
-        ("Another storage (1 to 2) [1]:", ""),
+        ("Another storage (1 to 2) [1]:", "none"),
     )
     assert status == 0, output
     assert (

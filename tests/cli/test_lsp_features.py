@@ -133,7 +133,7 @@ def test_versions_are_quoted_and_folders_are_those_of_the_app(editor: Editor) ->
         "1.10.1": '    version: "1.10.1"',
     }
     assert next(iter(at(editor, 'version: "1.11.0"', "version: |").lines().values())) == '    version: "1.11.0"'
-    assert at(editor, "mountPath: /workspace/models", "mountPath: |").lines()
+    assert at(editor, "mountPath: /workspace", "mountPath: |").lines()
 
 
 def test_fields_and_their_values_are_completed(editor: Editor) -> None:
@@ -143,8 +143,8 @@ def test_fields_and_their_values_are_completed(editor: Editor) -> None:
     assert list(at(editor, "spec:\n", "spec:\n  state: |\n").lines()) == ["Running", "Stopped"]
     assert at(editor, "spec:\n", "spec:\n  spread: [|]\n").lines()["Nodes"] == "  spread: [Nodes]"
     assert at(editor, "spec:\n", "spec:\n  buckets:\n    |\n").lines()["name"] == "    - name: "
-    assert "read" not in at(editor, "mountPath: /workspace/models", "mountPath: /workspace/models\n      rea|").lines()
-    lines = at(editor, "mountPath: /workspace/models", "mountPath: /workspace/models\n      readOnly: |").lines()
+    assert "read" not in at(editor, "mountPath: /workspace", "mountPath: /workspace\n      rea|").lines()
+    lines = at(editor, "mountPath: /workspace", "mountPath: /workspace\n      readOnly: |").lines()
     assert list(lines.values()) == ["      readOnly: true", "      readOnly: false"]
     assert at(editor, "kind: GPUInstance", "kind: |").lines() == {"GPUInstance": "kind: GPUInstance"}
     assert at(editor, "name: webui", "name: |").lines() == {"webui": "  name: webui"}

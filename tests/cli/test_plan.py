@@ -264,9 +264,7 @@ def test_plan_warns_of_a_public_url_from_an_app_version(pull: Pull) -> None:
     pull.copy(f"{ADA}/instances/webui.yaml", f"{tenant}/instances/open.yaml")
     pull.edit(f"{tenant}/instances/open.yaml", '"1.11.0"', '"1.12.0"')
     pull.edit(f"{tenant}/instances/open.yaml", "  access:\n    - SSH\n", "")
-    pull.edit(
-        f"{tenant}/instances/open.yaml", "  storages:\n    - name: models\n      mountPath: /workspace/models\n", ""
-    )
+    pull.edit(f"{tenant}/instances/open.yaml", "  storages:\n    - name: models\n      mountPath: /workspace\n", "")
     plan = pull.planned()
     url = "https://open--acme-robotics.eu-1.gpu.northlight.example/"
     assert "⚠ access" in plan["summary"]
@@ -944,10 +942,12 @@ def test_folders_of_an_app_that_is_merged_may_change_and_render_nothing(pull: Pu
     assert [problem for problem in plan["problems"] if problem["severity"] == "error"] == []
     assert (plan["things"], plan["objects"]) == ([], [])
     assert {(change["topic"], change["path"]) for change in plan["declared"]} == {("apps", path)}
-    assert [problem["message"] for problem in plan["problems"]] == [
+    assert [problem["message"] for problem in plan["problems"] if problem["rule"] == "app-folder"] == [
         "/workspace/outputs is not a folder of app stable-diffusion-webui 1.10.1, which has /workspace/models,"
         " /workspace/pictures; mount the storage there, or name this path in container.args or container.env"
     ]
+    unsaved = [problem["path"] for problem in plan["problems"] if problem["rule"] == "unsaved-folder"]
+    assert unsaved == [WEBUI], "only the folder of version 1.10.1 has another path"
 
 
 def test_each_reason_names_its_file(pull: Pull) -> None:

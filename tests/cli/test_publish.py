@@ -594,7 +594,7 @@ def test_a_resize_that_waits_and_is_taken_back_leaves_no_trace(published: Place)
 
 
 MODELS = "tenants/solo-ada/storages/models.yaml"
-MOUNT = "  storages:\n    - name: models\n      mountPath: /workspace/models\n"
+MOUNT = "  storages:\n    - name: models\n      mountPath: /workspace\n"
 GETS_NONE = "waits: solo-ada/webui: gets 0 of 1 units of l4-whole on eu-1, other instances hold the rest"
 CATALOG_APP = "platform/apps/stable-diffusion-webui.yaml"
 

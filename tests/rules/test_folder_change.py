@@ -192,7 +192,7 @@ def test_the_newcomer_is_the_one_too_many(merged: Path, allot: Allot) -> None:
     edit(
         merged,
         "tenants/solo-ada/instances/again.yaml",
-        "  storages:\n    - name: models\n      mountPath: /workspace/models\n",
+        "  storages:\n    - name: models\n      mountPath: /workspace\n",
         "",
     )
     result = allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY)
@@ -215,7 +215,7 @@ def test_two_requests_fine_alone_oversell_together(merged: Path, allot: Allot) -
         repo.git.checkout("-q", "-b", name, "main")
         path = f"tenants/{tenant}/instances/extra.yaml"
         copy(merged, "tenants/solo-ada/instances/webui.yaml", path)
-        edit(merged, path, "  storages:\n    - name: models\n      mountPath: /workspace/models\n", "")
+        edit(merged, path, "  storages:\n    - name: models\n      mountPath: /workspace\n", "")
         edit(merged, path, "l4-quarter", "l4-whole")
         commit(merged)
         assert allot("validate", "--repo", merged, "--base", "main", "--as-of", DAY).code == 0

@@ -498,25 +498,25 @@ ADA_FOLDERS = (
 def test_a_storage_outside_the_folders_of_its_app_gets_a_warning(
     path: str, warnings: list[str], sample: Path, allot: Allot
 ) -> None:
-    edit(sample, ADA, "mountPath: /workspace/models", f"mountPath: {path}")
+    edit(sample, ADA, "mountPath: /workspace", f"mountPath: {path}")
     result = allot("validate", "--repo", sample, "--as-of", DAY)
     assert result.code == 0
     assert [line for line in result.lines if "app-folder" in line] == warnings
 
 
 def test_an_instance_may_lead_its_app_to_a_folder_by_its_own_args(sample: Path, allot: Allot) -> None:
-    edit(sample, ADA, "mountPath: /workspace/models", "mountPath: /models")
+    edit(sample, ADA, "mountPath: /workspace", "mountPath: /models")
     edit(sample, ADA, "  storages:\n", "  container:\n    args:\n      - --ckpt-dir=/models\n  storages:\n")
     result = allot("validate", "--repo", sample, "--as-of", DAY)
     assert result.code == 0
-    assert result.out.splitlines()[-1] == f"{count_declarations(sample)} files of 7 tenants: fine, 3 warnings"
+    assert "app-folder" not in result.out
 
 
 def test_an_app_without_folders_says_nothing_about_mounts(sample: Path, allot: Allot) -> None:
     app = sample / "platform/apps/stable-diffusion-webui.yaml"
     text = app.read_text(encoding="utf-8")
     app.write_text(text[: text.rindex("      folders:\n")], encoding="utf-8")
-    edit(sample, ADA, "mountPath: /workspace/models", "mountPath: /models")
+    edit(sample, ADA, "mountPath: /workspace", "mountPath: /models")
     assert "app-folder" not in allot("validate", "--repo", sample, "--as-of", DAY).out
 
 

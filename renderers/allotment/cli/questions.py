@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import click
 from pydantic import TypeAdapter
 
 from allotment.cli.prompts import ask, choose
+from allotment.declared.kinds.app import AppFolder, AppVersion
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.layout import DEFAULT_MAX_NAME_LENGTH, Scope, name_error
@@ -22,6 +23,7 @@ from allotment.problems import OperationRefused
 from allotment.reports.catalog_tables import CatalogView, app_sheet, gpu_sheet, storage_sheet, tenant_facts
 from allotment.reports.sheets import Sheet, print_output, sanitize_sentence, sanitize_value
 from allotment.rules.availability import AppOffer, StorageOffer
+from allotment.rules.unsaved_folders import describe_folder, filter_unsaved_folders
 from allotment.services.changes.tenant_offers import TenantOffers
 
 _DEFAULT_NAME, _DEFAULT_SIZE, _DEFAULT_PATH = "models", "50Gi", "/workspace"
@@ -149,11 +151,15 @@ class _Questions:
         return options
 
     def _ask_storage(self, options: InstanceOptions) -> InstanceOptions:
-        """Offer the storages in the cluster that are not chosen yet, and at most one new storage."""
+        """Offer the storages in the cluster that are not chosen yet, and a new storage, or several if the app needs them."""
         mounted = {text.partition(":")[0] for text in options.storages}
         is_first = not (mounted or options.new_storages)
+        unsaved = self._list_unsaved_folders(options)
         existing = [storage for storage in self._list_storages(options.cluster) if storage.name not in mounted]
-        specs = [] if options.new_storages else self._list_storage_specs(options)
+        is_full = options.new_storages and (options.source or not unsaved)  # --source fills one new storage
+        specs = [] if is_full else self._list_storage_specs(options)
+        for folder in unsaved:
+            click.echo(f"{describe_folder(folder)} is on no storage: each stop or restart erases it")
         if not existing and not specs:
             return options
         choices: list[GPUStorage | str] = ["", *existing, *(["new"] if specs else [])]
@@ -182,13 +188,15 @@ class _Questions:
 
     def _ask_new_storage(self, options: InstanceOptions, specs: Sequence[StorageOffer]) -> InstanceOptions:
         spec = self._choose_storage_spec(specs)
-        name = ask("Name of the storage", _DEFAULT_NAME, self._check_new_name)
+        new_names = {text.partition(":")[0] for text in options.new_storages}
+        unsaved = self._list_unsaved_folders(options) if new_names else []
+        default_name = unsaved[0].path.rpartition("/")[2] if unsaved else _DEFAULT_NAME
+        name = ask("Name of the storage", default_name, lambda text: self._check_new_name(text, new_names))
         size = _ask_size(spec)
         path = self._ask_path(options)
-        source = options.source or _ask_source()
-        return options._replace(
-            new_storages=(f"{name}:{size}:{path}",), storage_spec=spec.spec.model.name, source=source
-        )
+        source = options.source or ("" if new_names else _ask_source())
+        storages = (*options.new_storages, f"{name}:{size}:{path}")
+        return options._replace(new_storages=storages, storage_spec=spec.spec.model.name, source=source)
 
     def _choose_storage_spec(self, specs: Sequence[StorageOffer]) -> StorageOffer:
         if len(specs) == 1:
@@ -197,26 +205,30 @@ class _Questions:
         return choose("Kind of storage", storage_sheet(specs, self._view), specs, names)
 
     def _ask_path(self, options: InstanceOptions) -> str:
-        name, _, version = options.app.partition(":")
-        folders = [
-            folder.path
-            for offer in self._offers.offers.app_offers
-            if offer.app.model.name == name and version in ("", offer.version.version)
-            for folder in offer.version.folders
-        ]
+        version, used_paths = self._find_version(options), _list_mount_paths(options)
+        folders = [folder.path for folder in version.folders] if version else []
         if len(folders) > 1:
             click.echo(f"The app uses {', '.join(folders)}")
-        used_paths = {text.split(":")[1] for text in options.storages} | {
-            text.split(":")[2] for text in options.new_storages
-        }
+        unsaved = (folder.path for folder in self._list_unsaved_folders(options))
         numbered = (f"{_DEFAULT_PATH}-{number}" for number in itertools.count(2))
-        default = next(path for path in itertools.chain(folders, [_DEFAULT_PATH], numbered) if path not in used_paths)
+        paths = itertools.chain(unsaved, folders, [_DEFAULT_PATH], numbered)
+        default = next(path for path in paths if path not in used_paths)
 
         def check(text: str) -> None:
             if _parse(MountPath, text) in used_paths:
                 raise OperationRefused(f"{text} has a storage already: write another path")
 
         return ask("Path in the container", default, check)
+
+    def _find_version(self, options: InstanceOptions) -> AppVersion | None:
+        """Return the app version of an instance; by default the last version that the catalog offers."""
+        name, _, version = options.app.partition(":")
+        offers = [offer for offer in self._offers.offers.app_offers if offer.app.model.name == name]
+        return next((each.version for each in reversed(offers) if version in ("", each.version.version)), None)
+
+    def _list_unsaved_folders(self, options: InstanceOptions) -> list[AppFolder]:
+        version = self._find_version(options)
+        return filter_unsaved_folders(version, _list_mount_paths(options)) if version else []
 
     def _list_storages(self, cluster: str) -> list[GPUStorage]:
         scope = Scope("tenant", self._tenant)
@@ -244,10 +256,10 @@ class _Questions:
             if not offer.barriers and cluster in ("", offer.cluster) and storage_spec in ("", offer.spec.model.name)
         ]
 
-    def _check_new_name(self, text: str) -> None:
+    def _check_new_name(self, text: str, new_names: Collection[str]) -> None:
         if wrong := name_error(text, DEFAULT_MAX_NAME_LENGTH):
             raise OperationRefused(wrong)
-        if text in self._declarations.list_names(GPUStorage, Scope("tenant", self._tenant)):
+        if text in new_names or text in self._declarations.list_names(GPUStorage, Scope("tenant", self._tenant)):
             raise OperationRefused(f"{text} exists already: choose another name")
 
 
@@ -255,6 +267,10 @@ def _name_by_place(places: Sequence[tuple[str, str]]) -> list[str]:
     """Return the names of offers; with their clusters, as CLUSTER/NAME, if the offers are in several clusters."""
     is_single = len({cluster for cluster, _ in places}) == 1
     return [name if is_single else f"{cluster}/{name}" for cluster, name in places]
+
+
+def _list_mount_paths(options: InstanceOptions) -> set[str]:
+    return {text.split(":")[1] for text in options.storages} | {text.split(":")[2] for text in options.new_storages}
 
 
 def _ask_size(offer: StorageOffer) -> str:

@@ -30,6 +30,7 @@ from allotment.lifecycle.published_manifests import read_job_names, read_volume
 from allotment.manifests import paths
 from allotment.manifests.yaml_text import Object, load_one, split
 from allotment.rules.quota import compute_quota_usage, limits_of
+from allotment.rules.unsaved_folders import describe_folder, find_unsaved_folders
 
 
 class TenantDiff(NamedTuple):
@@ -139,7 +140,8 @@ def _instance_losses(
     copies = _replica_count(_load_deployment(old)) if old is not None else 0
     if not copies or old is None:
         return
-    disk = f"everything on its own disk ({_disk_size_text(before, name)}at /scratch) is lost"
+    folders = _lost_folders_text(before, name)
+    disk = f"everything on its own disk ({_disk_size_text(before, name)}at /scratch) is lost{folders}"
     if new is None:
         yield LossOutput(subject, f"is removed: {disk}")
         return
@@ -149,13 +151,21 @@ def _instance_losses(
     elif _pod_template(_load_deployment(old)) != _pod_template(_load_deployment(new)):
         yield LossOutput(subject, f"{RESTART_PREFIX} {disk}")
     elif remaining < copies:
-        yield LossOutput(subject, f"{copies - remaining} of {copies} copies end: everything on their own disks is lost")
+        yield LossOutput(
+            subject, f"{copies - remaining} of {copies} copies end: everything on their own disks is lost{folders}"
+        )
 
 
 def _disk_size_text(side: TenantSide, name: str) -> str:
     instance = side.folder.of_kind(GPUInstance).get(name)
     spec = side.catalog.platform.of_kind(GPUSpec).get(instance.model.spec.gpu_spec) if instance else None
     return f"{format_size(spec.model.spec.disk)} " if spec else ""
+
+
+def _lost_folders_text(side: TenantSide, name: str) -> str:
+    instance = side.folder.of_kind(GPUInstance).get(name)
+    folders = find_unsaved_folders(side.catalog, instance.model) if instance else []
+    return f", including {', '.join(map(describe_folder, folders))}" if folders else ""
 
 
 def _storage_losses(

@@ -43,6 +43,7 @@ from allotment.rules import (
     ssh,
     stock,
     storage_capacity,
+    unsaved_folders,
 )
 from allotment.rules.tally import Tally
 
@@ -63,6 +64,7 @@ TENANT_RULES: dict[str, Callable[[Catalog, ScopeDeclarations], Iterator[Finding]
     "reference": references.check_tenant,
     "mount": mounts.check,
     "app-folder": app_folders.check,
+    "unsaved-folder": unsaved_folders.check,
     "source": sources.check,
     "snapshot": snapshots.check,
     "bucket": buckets.check,

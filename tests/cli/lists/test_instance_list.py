@@ -201,7 +201,7 @@ def test_a_list_says_that_local_commits_and_files_do_not_count(place: Place, run
     commit = git(place.root, "rev-parse", "HEAD")[:12]
     assert run_list().err.splitlines()[-1].startswith(f"declared: main of origin at {commit}, ")
     assert "don't count" not in run_list().err
-    edit(place.root, "tenants/solo-ada/instances/webui.yaml", "/workspace/models", "/models")
+    edit(place.root, "tenants/solo-ada/instances/webui.yaml", "mountPath: /workspace", "mountPath: /models")
     author = ["-c", "user.name=Ada", "-c", "user.email=ada@northlight.example"]
     git(place.root, *author, "commit", "-q", "-a", "-m", "Not pushed")
     assert "; the folder's changes (1 file) don't count" in run_list().err.splitlines()[-1]

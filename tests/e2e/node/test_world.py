@@ -123,7 +123,7 @@ def test_a_pod_has_its_unit_its_memory_and_no_token(real_node: Node, webui: dict
 
 
 def test_its_storage_is_a_volume_with_files(real_node: Node, webui: dict[str, Any]) -> None:
-    pods.run_command(real_node.cluster, webui, "sh", "-c", "echo weights > /workspace/models/sdxl.safetensors")
+    pods.run_command(real_node.cluster, webui, "sh", "-c", "echo weights > /workspace/sdxl.safetensors")
     claim = real_node.cluster.client.get("v1", "PersistentVolumeClaim", "models", ADA)
     written = node.volumes(real_node.cluster) / claim["metadata"]["uid"] / "sdxl.safetensors"
     assert written.read_text(encoding="ascii") == "weights\n"

@@ -134,7 +134,7 @@ def test_pages_load_little_and_only_from_their_origin(site: Site, visit: Visit) 
 def test_scripts_are_small(site: Site) -> None:
     scripts = list(site.folder.rglob("*.js"))
     assert len(scripts) == 1
-    assert scripts[0].stat().st_size < 30_000
+    assert scripts[0].stat().st_size < 32_000  # one script has all forms, and the lists of their problems
 
 
 @pytest.mark.parametrize("width", [360, 1024, 1920])
@@ -226,7 +226,8 @@ def check_file(allot: Allot, place: Place, tmp_path: Path, path: str, text: str)
     for command in ("validate", "--as-of", DAY), ("fmt", "--check"):
         result = allot(*command, "--repo", root)
         assert result.code == 0, result.out + result.err
-        assert path not in result.out + result.err
+        lines = [line for line in (result.out + result.err).splitlines() if not line.endswith("[unsaved-folder]")]
+        assert path not in "\n".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -565,7 +566,7 @@ def test_a_form_proposes_the_folders_of_the_app(site: Site, visit: Visit, allot:
     values = {"name": "paint", "app": "stable-diffusion-webui", "gpuSpec": "l4-quarter"}
     fill(visit, {**values, "use-model-cache": True, "use-outputs": True})
     folders = [visit.page.input_value(f'[name="folder-{name}"]') for name in ("model-cache", "outputs")]
-    assert folders == ["/workspace/models", "/workspace/base"]
+    assert folders == ["/workspace/models", "/workspace/outputs"]
     fill(visit, {"folder-outputs": "/workspace/outputs"})
     fill(visit, {"app": "comfyui"})
     folders = [visit.page.input_value(f'[name="folder-{name}"]') for name in ("model-cache", "outputs")]
@@ -573,6 +574,18 @@ def test_a_form_proposes_the_folders_of_the_app(site: Site, visit: Visit, allot:
     fill(visit, {"folder-model-cache": "/workspace/models"})
     path, text, _ = read_result(visit)
     check_file(allot, site.place, tmp_path, path, text)
+
+
+def test_a_form_names_the_folders_on_no_storage(site: Site, visit: Visit) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/new-instance.html")
+    fill(visit, {"name": "paint", "app": "stable-diffusion-webui", "gpuSpec": "l4-quarter"})
+    models = "/workspace/models: Checkpoints, LoRAs and upscalers."
+    outputs = "/workspace/outputs: The pictures that it makes."
+    assert visit.page.inner_text("#unsaved-folders").splitlines() == [models, outputs]
+    fill(visit, {"use-model-cache": True})
+    assert visit.page.inner_text("#unsaved-folders").splitlines() == [outputs]
+    fill(visit, {"folder-model-cache": "/workspace"})
+    assert not visit.page.locator("#unsaved").is_visible()
 
 
 def test_a_form_says_that_nobody_has_an_ssh_key(site: Site, visit: Visit, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def create(
       allot instance create solo-ada/notebook
       allot instance create solo-ada/notebook --cluster eu-1 --gpu-spec l4-quarter --app jupyter
       allot instance create solo-ada/painter --cluster eu-1 --gpu-spec l4-quarter --app stable-diffusion-webui \\
-        --new-storage checkpoints:50Gi:/workspace/models
+        --new-storage checkpoints:50Gi:/workspace/models --new-storage pictures:20Gi:/workspace/outputs
       allot instance create uni-lab/student --count 20 --cluster eu-1 --gpu-spec l4-quarter --app jupyter
       allot instance create --from students.csv --app jupyter
     """

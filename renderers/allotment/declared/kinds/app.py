@@ -26,6 +26,11 @@ class AppFolder(StrictModel):
     description: Annotated[str, Field(max_length=500)] | None = Field(
         default=None, description="The files that belong in the folder, described for tenants."
     )
+    optional: bool = Field(
+        default=False,
+        description="The program works without a storage in the folder, and its files are no loss, as in a cache. Default:"
+        " an instance without a storage there gets a warning.",
+    )
 
 
 class AppVersion(StrictModel):
@@ -42,8 +47,8 @@ class AppVersion(StrictModel):
     folders: Annotated[list[AppFolder], unique_by("path")] = Field(
         default=[],
         max_length=30,
-        description="The folders that the program uses. A storage that is mounted elsewhere causes a warning. Default:"
-        " no warnings. Mutable, because no manifest depends on it.",
+        description="The folders that the program uses. A storage that is mounted elsewhere causes a warning, and so does"
+        " a folder without a storage. Default: no warnings. Mutable, because no manifest depends on it.",
     )
 
 

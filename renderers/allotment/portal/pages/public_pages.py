@@ -80,7 +80,14 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
                         "version": version.version,
                         "exposures": version.exposures,
                         "shmSize": version.shm_size,
-                        "folders": [{"path": path, "description": text} for path, text in version.folders],
+                        "folders": [
+                            {
+                                "path": folder.path,
+                                "description": folder.description or "",
+                                "optional": folder.optional,
+                            }
+                            for folder in version.folders
+                        ],
                     }
                     for version in app.versions
                     if version.lifecycle in ("Active", "Deprecated")

@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
+from allotment.declared.kinds.app import AppFolder
 from allotment.portal.pages.forge_links import ForgeLinks
 
 
@@ -57,14 +58,14 @@ class StorageSpecEntry(NamedTuple):
 
 
 class AppVersionEntry(NamedTuple):
-    """A version of an app. `shm_size` is in bytes."""
+    """A version of an app. `shm_size` is in bytes. The optional `folders` are last."""
 
     version: str
     lifecycle: str
     replaced_by: str
     exposures: tuple[str, ...]
     shm_size: int
-    folders: tuple[tuple[str, str], ...]
+    folders: tuple[AppFolder, ...]
 
 
 class AppEntry(NamedTuple):

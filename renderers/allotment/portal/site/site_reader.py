@@ -140,7 +140,7 @@ def _list_apps(catalog: Catalog) -> Iterator[AppEntry]:
                     replaced_by=version.replaced_by or "",
                     exposures=tuple(sorted({port.exposure for port in version.container.ports})),
                     shm_size=version.container.shm_size or 0,
-                    folders=tuple((folder.path, folder.description or "") for folder in version.folders),
+                    folders=tuple(sorted(version.folders, key=lambda folder: folder.optional)),
                 )
                 for version in reversed(spec.versions)
             ),

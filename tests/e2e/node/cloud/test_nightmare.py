@@ -70,7 +70,7 @@ class Tenant(NamedTuple):
 
     def served(self) -> str:
         """Return the hash of the model as the instance serves it."""
-        address = f"http://{self.pod()['status']['podIP']}:7860/workspace/models/{NAME}"
+        address = f"http://{self.pod()['status']['podIP']}:7860/workspace/{NAME}"
         with urllib.request.urlopen(address, timeout=5) as answer:
             return hashlib.sha256(answer.read()).hexdigest()
 

@@ -166,12 +166,16 @@ function newFileUrl(forge, path, text) {
   return whole.length <= forge.maxUrl ? whole : url;
 }
 
+function showItems(list, texts) {
+  list.replaceChildren(...texts.map(textContent => Object.assign(document.createElement("li"), {textContent})));
+  return texts.length;
+}
+
 // Show the problems of the input, or the result: its effect, file and command. A form without input shows no problems.
 function showResult(facts, result, hasInput) {
   const problems = find("problems");
-  problems.replaceChildren(...result.problems.map(text => Object.assign(document.createElement("li"), {textContent: text})));
-  problems.hidden = !hasInput || !result.problems.length;
-  find("effect").replaceChildren(...result.effect.map(text => Object.assign(document.createElement("li"), {textContent: text})));
+  problems.hidden = !showItems(problems, result.problems) || !hasInput;
+  showItems(find("effect"), result.effect);
   find("result").hidden = Boolean(result.problems.length);
   if (result.problems.length) return;
   find("command").textContent = result.command;
@@ -315,6 +319,12 @@ function startInstanceForm(form, facts, offers) {
     return mounts.sort((one, other) => one.name < other.name ? -1 : 1);
   }
 
+  // Name the folders of the app that are at or below no mount, as the rule unsaved-folder does.
+  function showUnsavedFolders(mounts) {
+    const folders = (findVersion()?.folders || []).filter(({path, optional}) => !optional && !mounts.some(mount => `${path}/`.startsWith(`${mount.mountPath}/`)));
+    find("unsaved").hidden = !showItems(find("unsaved-folders"), folders.map(({path, description}) => description ? `${path}: ${description}` : path));
+  }
+
   function build() {
     const name = fields.name.value.trim();
     const replicas = Number(fields.replicas.value);
@@ -326,6 +336,7 @@ function startInstanceForm(form, facts, offers) {
     if (!fields.version.value) problems.push(facts.canLogIn ? "No version of this app is possible in your tariff plan." : "Nobody could log in to this app: first add a member with a subject.");
     proposeFolders();
     const mounts = listMounts(replicas, problems);
+    showUnsavedFolders(mounts);
     const hasSsh = fields.ssh.checked && !form.querySelector("#ssh-field").hidden;
     const spec = offers.gpuSpecs.find(each => each.cluster === fields.cluster.value && each.name === fields.gpuSpec.value);
     const effect = describeNames(facts);
