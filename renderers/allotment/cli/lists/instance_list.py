@@ -80,7 +80,9 @@ def command(
     check_offer_names(conditions, listing.offers, listing.clusters)
     changes = read_pending(pending, reader.refs, listing)
     candidates = merge_rows(listing.instances, pending_instances(changes, listing))
-    check_known_names("node with an instance", conditions.nodes, {node for row in listing.instances for node in row.nodes})
+    check_known_names(
+        "node with an instance", conditions.nodes, {node for row in listing.instances for node in row.nodes}
+    )
     check_known_names("tenant", conditions.tenants, {*listing.tenants, *(row.tenant for row in candidates)})
     columns = instance_columns(current_time(), listing.currency, pending=pending.is_requested)
     rows = sort_rows(filter_instances(candidates, conditions, listing.offers), columns, sort_by)
