@@ -38,6 +38,28 @@ def test_create_writes_every_option(published: Place, allot: Allot) -> None:
     )
 
 
+def test_a_bucket_needs_no_storage_spec(published: Place, allot: Allot) -> None:
+    assert run(published, allot, "create", "solo-ada/more", "--cluster", "eu-1", "--size", "50Gi", "--bucket").code == 0
+    assert read(published, "more") == (
+        f"{HEAD}  name: more\nspec:\n  cluster: eu-1\n  storageSpec: objects\n  size: 50Gi\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--cluster", "us-1"), "--bucket: cluster us-1 offers no buckets: choose another cluster"),
+        (
+            ("--cluster", "eu-1", "--storage-spec", "block-ssd"),
+            "--storage-spec: cluster eu-1 offers no bucket named 'block-ssd'; known: objects",
+        ),
+    ],
+)
+def test_a_bucket_is_refused(words: tuple[str, ...], message: str, published: Place, allot: Allot) -> None:
+    result = run(published, allot, "create", "solo-ada/more", "--size", "50Gi", "--bucket", *words)
+    assert (result.code, result.err) == (2, f"allot: {message}\n")
+
+
 def test_questions_lead_to_a_storage(published: Place) -> None:
     child = start_dialogue(published.root, "storage", "create", "solo-ada/more", "--cluster", "eu-1", "--commit")
     child.expect_exact("Left:          0.75 of 1 nvidia-l4, 2 of 3 instances, 3 of 5 storages")

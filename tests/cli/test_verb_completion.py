@@ -18,6 +18,9 @@ from allotment.cli.main import allot as program
         (("tenant", "suspend"), "s", ["solo-ada", "studio-kite"]),
         (("tenant", "create", "blue-fox", "--plan"), "", ["enterprise", "starter", "team"]),
         (("member", "add"), "solo", ["solo-ada"]),
+        (("secret", "show"), "ml-", ["ml-orbit/huggingface"]),
+        (("secret", "create"), "uni", ["uni-lab"]),
+        (("secret", "create", "uni-lab/token", "--cluster"), "", ["eu-1", "us-1"]),
         (("member", "remove", "solo-ada"), "", ["ada"]),
         (("member", "remove", "--group", "studio-kite"), "kite-c", ["kite-clients"]),
         (("member", "remove", "nope"), "", []),
@@ -76,6 +79,7 @@ HOSTILE = (
         ("instance", "list", "--cluster"),
         ("spec", "price"),
         ("app", "deprecate"),
+        ("secret", "show"),
         ("stock", "remove"),
         ("stock", "add", "us-1/h100-more", "--node-pool"),
         ("tenant", "create", "blue-fox", "--plan"),
@@ -86,7 +90,7 @@ def test_a_strangers_file_name_is_not_offered(
     words: tuple[str, ...], sample: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = (
-        *(f"tenants/solo-ada/{name}" for name in ("instances", "storages", "snapshots")),
+        *(f"tenants/solo-ada/{name}" for name in ("instances", "storages", "snapshots", "secrets")),
         *(f"platform/{name}" for name in ("specs", "apps", "plans", "add-ons")),
         *(f"clusters/eu-1/{name}" for name in ("stocks", "node-pools")),
     )

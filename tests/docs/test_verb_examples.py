@@ -31,6 +31,7 @@ NAMES = [
     (r"(?<=storage/)TENANT/NAME(?= accessor)", "studio-kite/outputs"),
     (r"(?<=storage/)TENANT/NAME", "solo-ada/models"),
     (r"(?<=storage show )TENANT/NAME", "solo-ada/models"),
+    (r"(?<=secret show )TENANT/NAME", "ml-orbit/huggingface"),
     (r"(?<=recover )TENANT/NAME", "solo-ada/styles"),
     (r"(?<=stock add )CLUSTER/NAME", "eu-1/l4-whole-more"),
     (r"(?<=--spec )NAME", "l4-whole"),

@@ -47,7 +47,7 @@ def test_no_secret_has_the_name(sample: Path, allot: Allot) -> None:
     declare_all(sample)
     edit(sample, INSTANCE, "name: huggingface", "name: hugginface")
     assert error_lines(sample, allot) == [
-        f"{ENV_NAME}no SecretReference is named 'hugginface' in tenants/solo-ada; did you mean 'huggingface'? [reference]"
+        f"{ENV_NAME}no SecretReference is named 'hugginface' in tenants/solo-ada; did you mean 'huggingface'?; `allot secret create` declares a secret [reference]"
     ]
 
 
@@ -64,7 +64,7 @@ def test_a_secret_of_another_tenant_has_no_name_here(sample: Path, allot: Allot)
     (sample / "tenants/studio-kite/secrets").mkdir()
     shutil.move(sample / REFERENCE, sample / "tenants/studio-kite/secrets/huggingface.yaml")
     assert error_lines(sample, allot) == [
-        f"{ENV_NAME}no SecretReference is named 'huggingface' in tenants/solo-ada [reference]"
+        f"{ENV_NAME}no SecretReference is named 'huggingface' in tenants/solo-ada; `allot secret create` declares a secret [reference]"
     ]
 
 

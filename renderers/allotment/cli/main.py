@@ -37,6 +37,7 @@ COMMAND_GROUPS = {
         "exec": "Run a command or a shell in the container of an instance.",
         "instance": "List, start, stop and open instances.",
         "storage": "List storages, and copy files between this computer and a storage.",
+        "secret": "List and declare secrets. Their values stay in a secret store.",
         "member": "List, add and remove the members of tenants.",
         "login": "Log in at the identity provider of a cluster, to call URLs from programs.",
         "set": "Set fields of a declaration.",

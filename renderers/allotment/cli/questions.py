@@ -71,7 +71,11 @@ class _Questions:
         parser = OptionParser()
         self._check_cluster(parser, options.cluster)
         parser.raise_problems()
-        specs = self._list_usable_storages(options.cluster, options.storage_spec)
+        specs = [
+            offer
+            for offer in self._list_usable_storages(options.cluster, options.storage_spec)
+            if offer.spec.model.spec.bucket is not None or not options.bucket
+        ]
         if not specs:
             raise OperationRefused(
                 f"{self._tenant} can use no such StorageSpec: `allot catalog --tenant {self._tenant}` shows the reasons"

@@ -5,10 +5,6 @@
 
 from __future__ import annotations
 
-_INSTANCE = "tenants/TENANT/instances/NAME.yaml"
-_STORAGE = "tenants/TENANT/storages/NAME.yaml"
-_REQUEST = "and open a pull request"
-
 VERB_HINTS: dict[tuple[str, ...], str] = {
     ("ps", "get", "list", "ls"): (
         "`allot instance list` lists instances; storage, spec, stock, tenant and member have `list` too"
@@ -26,8 +22,8 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("watch",): "`allot status --watch` looks again every few seconds",
     ("signin", "auth"): "`allot login CLUSTER` logs you in, to call the URLs of a tenant from programs",
     ("logout",): "`allot login CLUSTER --remove` removes your login for programs",
-    ("secret", "secrets"): (
-        f"write tenants/TENANT/secrets/NAME.yaml, {_REQUEST}; `allot explain SecretReference` shows its fields and an example"
+    ("secrets", "credential", "credentials"): (
+        "`allot secret list` lists the secrets, `allot secret create TENANT/NAME --cluster CLUSTER --key token` declares a secret"
     ),
     ("key", "keys", "ssh-key"): (
         "`allot set Members/TENANT 'users.USER.sshKeys+=ssh-ed25519 KEY'` adds an SSH key to a member, `allot member add` has"

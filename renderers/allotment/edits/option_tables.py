@@ -70,7 +70,23 @@ STORAGE_OPTIONS: Table = (
         "The kind of storage. Default: the volume for a single instance that the cluster offers, if it offers only this.",
         "spec.storageSpec",
     ),
+    OptionRow("bucket", "", "A bucket: the only StorageSpec of the cluster for buckets.", is_flag=True),
     OptionRow("source", "SOURCE", "The content. Default: an empty storage.", "spec.prepare.source"),
+    _LABEL,
+    _DISPLAY_NAME,
+)
+SECRET_OPTIONS: Table = (
+    OptionRow("cluster", "NAME", "The cluster with the secret store.", "spec.cluster"),
+    OptionRow(
+        "key",
+        "NAME[=PATH[#FIELD]]",
+        "A key, and the place of its value in the store. Default: the field NAME of the secret with the name of this secret.",
+        "spec.keys",
+        parameter="keys",
+        is_list=True,
+    ),
+    OptionRow("image-pull", "", "A credential for private registries, as a Docker config JSON.", is_flag=True),
+    OptionRow("refresh-interval", "DURATION", "How often the store is read. Default: 1h.", "spec.refreshInterval"),
     _LABEL,
     _DISPLAY_NAME,
 )

@@ -34,6 +34,7 @@ class StorageOptions(NamedTuple):
     source: str = ""
     display_name: str = ""
     labels: tuple[str, ...] = ()
+    bucket: bool = False
 
 
 def create_storage(declarations: Declarations, tenant: str, name: str, options: StorageOptions) -> ChangeSet:
@@ -60,7 +61,7 @@ def _build_spec(declarations: Declarations, options: StorageOptions, parser: Opt
         parser.problems.append(f"add --cluster: {', '.join(clusters)}")
     elif parser.check_name("--cluster", options.cluster, clusters, "no cluster is named"):
         spec["cluster"] = options.cluster
-        spec["storageSpec"] = choose_storage_spec(declarations, options.cluster, options.storage_spec, parser)
+        spec["storageSpec"] = _choose_storage_spec(declarations, options, parser)
     if not options.size:
         parser.problems.append("add --size: a size such as 50Gi")
     spec["size"] = options.size
@@ -72,28 +73,31 @@ def _build_spec(declarations: Declarations, options: StorageOptions, parser: Opt
     return spec
 
 
-def choose_storage_spec(declarations: Declarations, cluster: str, name: str, parser: OptionParser) -> str:
-    """Return the named StorageSpec, or by default the only StorageSpec of the cluster for volumes of one instance."""
-    names = list_storage_specs(declarations, cluster)
+def _choose_storage_spec(declarations: Declarations, options: StorageOptions, parser: OptionParser) -> str:
+    """Return the named StorageSpec. Default: the only StorageSpec of the cluster for buckets, or for volumes of one instance."""
+    name, noun = options.storage_spec, "bucket" if options.bucket else "StorageSpec"
+    specs = {
+        each: declarations.find(StorageSpec, PLATFORM, each).model.spec for each in _list_offered(declarations, options)
+    }
+    if options.bucket:
+        specs = {each: spec for each, spec in specs.items() if spec.bucket is not None}
     if name:
-        parser.check_name("--storage-spec", name, names, f"cluster {cluster} offers no StorageSpec named")
+        parser.check_name("--storage-spec", name, specs, f"cluster {options.cluster} offers no {noun} named")
         return name
-    single = [each for each in names if _is_block_storage(declarations, each)]
-    if len(single) != 1:
-        parser.problems.append(f"add --storage-spec: {', '.join(names) or f'cluster {cluster} offers none'}")
-        return ""
-    return single[0]
+    default = [
+        each for each, spec in specs.items() if spec.lifecycle == "Active" and (options.bucket or spec.is_single_node)
+    ]
+    if options.bucket and not specs:
+        parser.problems.append(f"--bucket: cluster {options.cluster} offers no buckets: choose another cluster")
+    elif len(default) != 1:
+        parser.problems.append(f"add --storage-spec: {', '.join(specs) or f'cluster {options.cluster} offers none'}")
+    return default[0] if len(default) == 1 else ""
 
 
-def list_storage_specs(declarations: Declarations, cluster: str) -> list[str]:
-    """Return the sorted names of the StorageSpecs that a cluster offers."""
-    declared = declarations.find(Cluster, Scope("cluster", cluster), cluster)
+def _list_offered(declarations: Declarations, options: StorageOptions) -> list[str]:
+    """Return the sorted names of the StorageSpecs that the cluster offers."""
+    declared = declarations.find(Cluster, Scope("cluster", options.cluster), options.cluster)
     return sorted(entry.storage_spec for entry in declared.model.spec.storages)
-
-
-def _is_block_storage(declarations: Declarations, name: str) -> bool:
-    spec = declarations.find(StorageSpec, PLATFORM, name).model.spec
-    return spec.lifecycle == "Active" and spec.is_single_node
 
 
 def parse_source(text: str) -> dict[str, Any]:

@@ -45,6 +45,7 @@ def create(*, target: str, is_confirmed: bool, no_input: bool, options: ChangeOp
       allot storage create solo-ada/checkpoints
       allot storage create solo-ada/checkpoints --cluster eu-1 --size 50Gi
       allot storage create solo-ada/files --cluster eu-1 --size 50Gi --storage-spec shared-files --push
+      allot storage create solo-ada/objects --cluster eu-1 --size 100Gi --bucket
     """
     from allotment.cli.prompts import choose_confirmation, has_terminal
     from allotment.edits.storage_creation import StorageOptions, create_storage

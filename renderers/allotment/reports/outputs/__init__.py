@@ -40,6 +40,8 @@ OUTPUTS = (
     "instance show",
     "storage list",
     "storage show",
+    "secret list",
+    "secret show",
     "spec list",
     "tenant list",
     "member list",
