@@ -8,13 +8,13 @@ import pytest
 from tests.conftest import PROJECT, Allot
 
 from allotment.cli.main import COMMANDS
-from allotment.cli.verbs import HINTS_BY_VERB, VERB_HINTS
+from allotment.cli.verbs import HINTS_BY_VERB, OPTION_HINTS, VERB_HINTS
 
 ROW = re.compile(r"\| (`[a-z-]+`(?:, `[a-z-]+`)*) \| (.*) \|")
 EXPECTED = (
     "log ssh stop start restart delete costs new create apply ps get list open logout rm share snapshot restore clone"
     " mount attach grow resize upload download cp connect port-forward kill launch budget invoice users whoami watch invite push"
-    " scale suspend image templates"
+    " scale suspend image templates schedule autostop cron node drain cluster backup upgrade job train queue"
 )
 
 
@@ -48,3 +48,17 @@ def test_a_verb_below_a_kind_is_answered_too(allot: Allot) -> None:
     assert result.err.splitlines()[-1] == f"Error: allot instance has no command 'resize': {HINTS_BY_VERB['resize']}"
     result = allot("storage", "creat", "solo-ada/more")
     assert result.err.splitlines()[-1] == "Error: allot storage has no command 'creat'; did you mean 'create'?"
+
+
+@pytest.mark.parametrize(("command", "option"), sorted(OPTION_HINTS))
+def test_an_option_of_other_programs_is_answered(command: str, option: str, allot: Allot) -> None:
+    verb = {"instance": "stop", "storage": "snapshot", "secret": "create"}[command]
+    result = allot(command, verb, "solo-ada/webui", option, "18:00")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.splitlines()[-1] == f"Error: No such option '{option}': {OPTION_HINTS[command, option]}"
+
+
+def test_another_unknown_option_names_similar_options(allot: Allot) -> None:
+    result = allot("instance", "stop", "solo-ada/webui", "--comit")
+    assert "No such option '--comit'" in result.err
+    assert "--commit" in result.err

@@ -108,6 +108,13 @@ def _suggest_command(name: str) -> str:
     return f"; did you mean '{_OPTION_COMMANDS[name]}'?" if name in _OPTION_COMMANDS else suggest_name(name, COMMANDS)
 
 
+def _hint_option(command: str, option: str) -> str:
+    """Return the answer to an option of other command lines; empty if there is none."""
+    from allotment.cli.verbs import OPTION_HINTS
+
+    return OPTION_HINTS.get((command, option), "")
+
+
 class _CommandGroup(click.Group):
     """Imports the module of a command when the command is called."""
 
@@ -166,12 +173,16 @@ def _discard_output() -> None:
 
 
 def _show_usage_error(error: click.ClickException) -> None:
-    """Print a usage error. If the wrong value comes from an environment variable, the error names the variable."""
+    """Print a usage error. The error names the environment variable of a wrong value, and answers options of other programs."""
     if isinstance(error, click.BadParameter) and error.ctx is not None and error.param is not None:
         name = error.param.name or ""
         if error.ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT:
             envvar = error.param.envvar or f"{error.ctx.auto_envvar_prefix}_{name.upper()}"
             error.param_hint = envvar if isinstance(envvar, str) else " / ".join(envvar)
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        _, *words = error.ctx.command_path.split()
+        if words and (hint := _hint_option(words[0], error.option_name)):
+            error = click.UsageError(f"No such option {quote_value(error.option_name)}: {hint}", error.ctx)
     text = io.StringIO()
     error.show(text)
     click.echo(hide_secrets(text.getvalue()), nl=False, err=True)

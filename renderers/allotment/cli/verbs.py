@@ -1,10 +1,11 @@
-"""The verbs of other clouds' command lines, each with the equivalent command or line of YAML in Allotment.
+"""The verbs and options of other clouds' command lines, each with the equivalent command or line of YAML in Allotment.
 
-`docs/guides/verbs.md` has the same table.
+`docs/guides/verbs.md` has the same table of verbs.
 """
 
 from __future__ import annotations
 
+_SCHEDULE = "not yet: let a scheduled job of your CI run `allot instance stop TENANT/NAME --pr`, and start the instance in the same way"
 VERB_HINTS: dict[tuple[str, ...], str] = {
     ("ps", "get", "list", "ls"): (
         "`allot instance list` lists instances; storage, spec, stock, tenant and member have `list` too"
@@ -88,6 +89,52 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("instances",): "`allot instance list` lists the instances",
     ("storages", "volumes"): "`allot storage list` lists the storages",
     ("tenants",): "`allot tenant list` lists the tenants",
+    ("schedule", "cron", "autostop", "autostart", "idle", "timer"): _SCHEDULE,
+    ("node", "nodes", "pool", "pools"): (
+        "`allot stock list` shows the stocks with their units; a NodePool declares the nodes, in `static.nodes` or"
+        " `karpenter.maxNodes`"
+    ),
+    ("cordon", "uncordon", "drain"): (
+        "not yet: run `kubectl cordon NODE`, and stop its instances by `allot instance stop TENANT/NAME`"
+    ),
+    ("cluster", "clusters"): (
+        "`allot stock list` shows the clusters with their stocks; a folder in clusters/ declares a cluster, and `allot bootstrap`"
+        " writes its configuration of Argo CD"
+    ),
+    ("backup", "backups"): (
+        "not yet for volumes: `allot storage snapshot TENANT/STORAGE NEW` creates a snapshot; `git clone --mirror` backs up the"
+        " repository"
+    ),
+    ("upgrade",): (
+        "`allot add-on list` shows the versions that `allot add-on upgrade` changes; for the files of the program, run `allot init`"
+        " with --upgrade"
+    ),
+    ("job", "jobs", "batch", "submit"): (
+        "not yet: an instance runs until `allot instance stop TENANT/NAME` releases its units; `allot storage create` with --source"
+        " image:IMAGE@DIGEST runs a program once, without a GPU, to fill a storage"
+    ),
+    ("train", "training", "finetune", "fine-tune"): (
+        "`allot app list` shows the apps, such as lora-trainer, and `allot instance create TENANT/NAME --cluster CLUSTER"
+        " --gpu-spec GPU_SPEC --app APP` starts an instance; nothing stops it at the end of the training yet"
+    ),
+    ("queue", "queues"): (
+        "not yet: `allot stock search` finds free units; an instance that has none waits for them, and `allot wait TENANT/NAME`"
+        " waits until it runs"
+    ),
+    ("bucket", "buckets"): (
+        "`allot storage create TENANT/NAME --cluster CLUSTER --size 50Gi --bucket` creates a bucket, `allot storage list` lists"
+        " storages and buckets"
+    ),
+    ("label", "tag"): "`allot set instance/TENANT/NAME metadata.labels.team=design` sets a label",
+    ("move", "migrate"): (
+        "not yet: the cluster of a resource is immutable; `allot instance create TENANT/NAME --cluster CLUSTER --gpu-spec GPU_SPEC"
+        " --app APP` creates another instance"
+    ),
+    (
+        "approve",
+        "merge",
+        "reject",
+    ): "merge or close the pull request at the forge; `allot plan --author LOGIN` checks its author",
     ("invoice", "invoices", "billing"): "`allot bill --month 2026-10` computes the invoices of a month",
     ("costs", "price", "prices", "budget"): (
         "`allot catalog` shows prices, `allot plan` the cost of a change, `allot cost` the month of each tenant"
@@ -96,3 +143,19 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("diff",): "`allot plan --diffs` shows the effect of a change on every file",
 }
 HINTS_BY_VERB = {verb: answer for verbs, answer in VERB_HINTS.items() for verb in verbs}
+_TIME_OPTIONS = ("--at", "--after", "--until", "--for", "--schedule", "--cron", "--ttl", "--idle")
+# The options of other command lines, by the command of Allotment that lacks them.
+OPTION_HINTS = {
+    **{("instance", option): _SCHEDULE for option in _TIME_OPTIONS},
+    **{
+        (
+            "storage",
+            option,
+        ): "not yet: let a scheduled job of your CI run `allot storage snapshot TENANT/STORAGE NEW --pr`"
+        for option in ("--schedule", "--cron")
+    },
+    **{
+        ("secret", option): "no value is an argument: the command prints how to write it to the secret store"
+        for option in ("--value", "--from-literal", "--from-file")
+    },
+}
