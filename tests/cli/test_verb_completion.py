@@ -18,6 +18,8 @@ from allotment.cli.main import allot as program
         (("tenant", "suspend"), "s", ["solo-ada", "studio-kite"]),
         (("tenant", "create", "blue-fox", "--plan"), "", ["enterprise", "starter", "team"]),
         (("member", "add"), "solo", ["solo-ada"]),
+        (("request", "spec"), "studio", ["studio-kite"]),
+        (("request", "spec", "studio-kite"), "h100", ["h100-eight", "h100-one"]),
         (("secret", "show"), "ml-", ["ml-orbit/huggingface"]),
         (("secret", "create"), "uni", ["uni-lab"]),
         (("secret", "create", "uni-lab/token", "--cluster"), "", ["eu-1", "us-1"]),

@@ -41,6 +41,7 @@ COMMAND_GROUPS = {
         "member": "List, add and remove the members of tenants.",
         "login": "Log in at the identity provider of a cluster, to call URLs from programs.",
         "set": "Set fields of a declaration.",
+        "request": "Ask for a larger quota, or for more units of a GPU spec.",
         "operation": "Show the change that has an operation ID.",
         "history": "Show the changes of state of an instance, storage or snapshot.",
         "recover": "Retry the failed preparation of a storage.",

@@ -1,4 +1,4 @@
-"""`allot secret`: lists, shows and declares the secrets of tenants, whose values stay in a secret store."""
+"""`allot secret`: lists, shows and declares the secrets of tenants. Their values stay in a secret store."""
 
 from __future__ import annotations
 

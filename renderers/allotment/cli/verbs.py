@@ -139,7 +139,11 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("costs", "price", "prices", "budget"): (
         "`allot catalog` shows prices, `allot plan` the cost of a change, `allot cost` the month of each tenant"
     ),
-    ("quota",): "`allot catalog --tenant TENANT` shows its quota and the units that fit it",
+    (
+        "quota",
+        "limit",
+        "limits",
+    ): "`allot catalog --tenant TENANT` shows its quota and the units that fit it, `allot request quota TENANT instances=30 --reason TEXT --pr` asks for more",
     ("diff",): "`allot plan --diffs` shows the effect of a change on every file",
 }
 HINTS_BY_VERB = {verb: answer for verbs, answer in VERB_HINTS.items() for verb in verbs}

@@ -12,13 +12,14 @@ class ChangeSet(NamedTuple):
     `title` is the subject of the commit and the title of the pull request, in the imperative mood. `files` maps each
     changed path to its new content, or to None if the file is removed. `resources` names the changed resources, such as
     `GPUInstance solo-ada/webui`, sorted. `notes` are messages for the user that the plan of the change does not
-    contain.
+    contain. `reason` is the reason of the author in one line, for the commit and the pull request.
     """
 
     title: str
     files: Mapping[str, bytes | None]
     resources: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    reason: str = ""
 
 
 def merge_change_sets(change_sets: list[ChangeSet], title: str) -> ChangeSet:

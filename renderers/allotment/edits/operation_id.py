@@ -57,9 +57,11 @@ def _set_operation_id(path: str, data: bytes, operation_id: str) -> bytes:
     return edit_document(data, declaration_path.kind.model, [SetField(_FIELD, operation_id)])
 
 
-def write_message(title: str, operation_id: str) -> str:
-    """Return the commit message of a change. An empty ID adds no trailer."""
-    return f"{title}\n\n{TRAILER}: {operation_id}\n" if operation_id else f"{title}\n"
+def write_message(change_set: ChangeSet, operation_id: str) -> str:
+    """Return the commit message of a change: its title, its reason, and the trailer. An empty ID adds no trailer."""
+    reason = f"Reason: {change_set.reason}" if change_set.reason else ""
+    trailer = f"{TRAILER}: {operation_id}" if operation_id else ""
+    return "\n\n".join(part for part in (change_set.title, reason, trailer) if part) + "\n"
 
 
 def has_trailer(message: str, operation_id: str) -> bool:

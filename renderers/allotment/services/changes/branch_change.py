@@ -36,7 +36,7 @@ class BaseCommit(NamedTuple):
 
     def write(self, change_set: ChangeSet, operation_id: str = "") -> str:
         """Write a commit with a change on top of this commit, and return it. No ref points at it."""
-        message = CommitMessage(write_message(change_set.title, operation_id), self.repository.committer())
+        message = CommitMessage(write_message(change_set, operation_id), self.repository.committer())
         return write_commit(self.repository, [self.commit], self.to_commit_paths(change_set), message)
 
     def has_only_change(self, commit: str, change_set: ChangeSet) -> bool:

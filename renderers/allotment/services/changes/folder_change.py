@@ -122,7 +122,7 @@ class FolderChange:
         """
         head = self._repository.resolve_named_commit("HEAD")
         changes = {self._inner_path(path): data for path, data in change_set.files.items()}
-        message = CommitMessage(write_message(change_set.title, operation_id), self._repository.committer())
+        message = CommitMessage(write_message(change_set, operation_id), self._repository.committer())
         commit = write_commit(self._repository, [head], changes, message, keeps_modes=True)
         advance_branch(self._repository, head, commit, list(changes))
         with self._lock():

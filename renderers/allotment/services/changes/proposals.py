@@ -36,6 +36,7 @@ MAX_TITLE = 200  # characters; GitLab accepts 255
 _OPEN_PAUSES = (0.5, 1.0, 2.0, 4.0)
 _FORK_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
 _SUMMARY_LENGTH = 1_000  # characters
+_REASON_LENGTH = 2_000
 DescribeHead = Callable[[int], str]
 
 
@@ -240,7 +241,7 @@ class Proposer:
 
     def _describe(self, pushed: PushedBranch, change_set: ChangeSet) -> str:
         parent = self.target.repository.parents(pushed.commit)[0]
-        return _render_body(self.target.plan_on(parent, change_set), self.target.operation_id)
+        return _render_body(self.target.plan_on(parent, change_set), change_set.reason, self.target.operation_id)
 
 
 def _join_refusals(refusals: Sequence[OperationRefused]) -> OperationRefused:
@@ -262,9 +263,10 @@ def _shorten(title: str) -> str:
     return title if len(title) <= MAX_TITLE else f"{title[:MAX_TITLE]}…"
 
 
-def _render_body(plan: ChangePlan, operation_id: str) -> str:
-    """Return the text of a pull request in Markdown. An empty operation ID is left out."""
-    lines = [f"This {escape_markdown(plan.summary, _SUMMARY_LENGTH)}.", effects_text(plan), files_text(plan)]
+def _render_body(plan: ChangePlan, reason: str, operation_id: str) -> str:
+    """Return the text of a pull request in Markdown. An empty reason and an empty operation ID are left out."""
+    lines = [f"Reason: {escape_markdown(reason, _REASON_LENGTH)}"] if reason else []
+    lines += [f"This {escape_markdown(plan.summary, _SUMMARY_LENGTH)}.", effects_text(plan), files_text(plan)]
     if operation_id:
         lines.append(f"Operation ID: {code_span_outside_tables(operation_id)}")
     return "\n\n".join(line for line in lines if line) + "\n"

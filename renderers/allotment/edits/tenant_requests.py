@@ -1,0 +1,130 @@
+"""Raises the limits of one tenant: the edits of `allot request`, each as an admin would write it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import NamedTuple
+
+from allotment.capacity.units import physical_gpus
+from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.stock import Stock
+from allotment.declared.layout import PLATFORM, Scope
+from allotment.edits.change_set import ChangeSet, merge_change_sets
+from allotment.edits.declarations import Declarations
+from allotment.edits.field_assignments import parse_declaration_name, set_fields
+from allotment.edits.option_values import OptionParser
+from allotment.edits.stock_edits import NewStock, add_stock
+from allotment.problems import OperationRefused, pluralize
+from allotment.rules.availability import AvailableOffers, GPUOffer, TenantAllowance
+from allotment.rules.limits import sharing_mode
+
+MAX_REASON = 2000  # characters
+MAX_UNITS = 100_000
+
+
+class SpecRequest(NamedTuple):
+    """A number of units of a GPUSpec. An empty cluster stands for the only cluster with a stock of the GPUSpec."""
+
+    gpu_spec: str
+    cluster: str
+    units: str
+
+
+def check_reason(text: str) -> str:
+    """Return a reason in one line. Raises OperationRefused if it is empty or too long."""
+    parser = OptionParser()
+    parser.check_texts({"reason": text})
+    reason = " ".join(text.split())
+    if not 0 < len(reason) <= MAX_REASON:
+        raise OperationRefused(
+            f"--reason has {len(reason)} characters: write a sentence of 1 to {MAX_REASON} for the approver"
+        )
+    return reason
+
+
+def request_quota(declarations: Declarations, tenant: str, assignments: Sequence[str], reason: str) -> ChangeSet:
+    """Return the change that sets fields of a tenant's own quota, such as `gpus.nvidia-l4=12`."""
+    change = set_fields(
+        declarations, parse_declaration_name(f"Tenant/{tenant}"), [f"quota.{text}" for text in assignments]
+    )
+    return change._replace(title=f"Set the quota of {tenant} to {', '.join(assignments)}", reason=reason)
+
+
+def request_spec(
+    declarations: Declarations, offers: AvailableOffers, allowance: TenantAllowance, request: SpecRequest, reason: str
+) -> ChangeSet:
+    """Return the change with which a tenant can hold more units of a GPUSpec.
+
+    It raises the tenant's quota, reserves units for the tenant, or both. Raises OperationRefused if the tenant can hold the units
+    already, or if neither the quota nor the stocks prevent it.
+    """
+    declarations.find(GPUSpec, PLATFORM, request.gpu_spec)
+    parser = OptionParser()
+    count = parser.parse_count("--count", request.units, MAX_UNITS)
+    parser.raise_problems()
+    offer = _choose_offer(declarations, offers, request)
+    changes = [
+        *_raise_quota(declarations, allowance, offer, count),
+        *_reserve_units(declarations, allowance.name, offer, count),
+    ]
+    barriers = "; ".join(barrier.message for barrier in offer.barriers)
+    what = f"{pluralize(count, 'more unit')} of {request.gpu_spec} in {offer.cluster}"
+    if not changes:
+        more = f"{barriers}: ask the platform team" if barriers else "`allot instance create` declares an instance"
+        raise OperationRefused(f"no quota and no stock prevents {what} for {allowance.name}: {more}")
+    title = f"Allow {allowance.name} {what}"
+    notes = (f"Until the merge: {barriers}.",) if barriers else ()
+    return merge_change_sets(changes, title)._replace(title=title, notes=notes, reason=reason)
+
+
+def _choose_offer(declarations: Declarations, offers: AvailableOffers, request: SpecRequest) -> GPUOffer:
+    by_cluster = {offer.cluster: offer for offer in offers.gpu_offers if offer.spec.model.name == request.gpu_spec}
+    if not by_cluster:
+        raise OperationRefused(f"no cluster has a stock of {request.gpu_spec}: `allot stock add` declares a stock")
+    if request.cluster:
+        parser = OptionParser()
+        parser.check_name(
+            "--cluster", request.cluster, by_cluster, f"no stock of {request.gpu_spec} is in a cluster named"
+        )
+        parser.raise_problems()
+        return by_cluster[request.cluster]
+    if len(by_cluster) > 1:
+        raise OperationRefused(f"add --cluster: {', '.join(sorted(by_cluster))}")
+    return next(iter(by_cluster.values()))
+
+
+def _raise_quota(
+    declarations: Declarations, allowance: TenantAllowance, offer: GPUOffer, count: int
+) -> list[ChangeSet]:
+    """Return the change of the tenant's own quota; none if the quota is large enough. Raises OperationRefused for its plan."""
+    plan, limits, spec = allowance.plan, allowance.limits, offer.spec.model.spec
+    if plan is None or limits is None:
+        raise OperationRefused(f"the plan of {allowance.name} can't be read: `allot validate` shows the reason")
+    mode, allowed = sharing_mode(spec), plan.model.spec.allow.sharing
+    if mode not in allowed:
+        raise OperationRefused(
+            f"plan {plan.model.name} doesn't allow {mode}, only {', '.join(allowed)}, and no tenant has its own modes: ask for another"
+            f" plan by `allot set Tenant/{allowance.name} plan=PLAN --pr`"
+        )
+    needed = ceil(allowance.usage.gpus.get(spec.gpu.model, 0) + physical_gpus(spec) * count)
+    if needed <= limits.gpus.get(spec.gpu.model, 0):
+        return []
+    return [request_quota(declarations, allowance.name, [f"gpus.{spec.gpu.model}={needed}"], "")]
+
+
+def _reserve_units(declarations: Declarations, tenant: str, offer: GPUOffer, count: int) -> list[ChangeSet]:
+    """Return the change that reserves the missing units: in a stock of the tenant, or in a new stock; none if enough are free."""
+    missing = count - offer.free_units - offer.reserved_for(tenant).free_units
+    if missing <= 0:
+        return []
+    scope, gpu_spec = Scope("cluster", offer.cluster), offer.spec.model.name
+    for name in declarations.list_names(Stock, scope):
+        spec = declarations.find(Stock, scope, name).model.spec
+        if (spec.gpu_spec, spec.tenant) == (gpu_spec, tenant):
+            target = parse_declaration_name(f"Stock/{offer.cluster}/{name}")
+            return [set_fields(declarations, target, [f"count={spec.count + missing}"])]
+    stock = NewStock(
+        cluster=offer.cluster, name=f"{gpu_spec}-{tenant}", gpu_spec=gpu_spec, count=str(missing), tenant=tenant
+    )
+    return [add_stock(declarations, stock)]
