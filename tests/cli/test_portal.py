@@ -302,7 +302,7 @@ def test_an_invalid_file_of_members_is_not_replaced(run: Run, out: Path, place: 
     assert run("--out", out, "--tenant", "solo-ada").code == 0
     page = out / "tenants/solo-ada/members.html"
     assert "The declaration of the members is invalid: allot validate shows the reason." in read(page)
-    assert read_facts(page)["text"] is None
+    assert read_facts(page)["header"] == []
     assert "Create the file" not in read(page)
 
 

@@ -21,8 +21,9 @@ from allotment.portal.pages.site_facts import SiteFacts
 from allotment.portal.pages.tenant_area import InstanceDetail, StorageDetail, TenantArea
 
 MAX_NAMES = 1_000  # of declared resources that a form compares with a new name
-MAX_FILE_TEXT = 16_384  # characters of a file that a page has
-INSTANCE_KIND, STORAGE_KIND, MEMBERS_KIND = "GPUInstance", "GPUStorage", "Members"
+INSTANCE_KIND, STORAGE_KIND, MEMBERS_KIND, SNAPSHOT_KIND = "GPUInstance", "GPUStorage", "Members", "GPUStorageSnapshot"
+
+_DEVICE_NAMES = sorted(WINDOWS_DEVICE_NAMES)
 
 
 def describe_new(site: SiteFacts, area: TenantArea, kind: str) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def describe_new(site: SiteFacts, area: TenantArea, kind: str) -> dict[str, Any]
     facts = {
         "names": names[:MAX_NAMES],
         "hasAllNames": len(names) <= MAX_NAMES,
-        "deviceNames": sorted(WINDOWS_DEVICE_NAMES),
+        "deviceNames": _DEVICE_NAMES,
     }
     if kind == INSTANCE_KIND:
         mount = {"pattern": ABSOLUTE_PATH.pattern, "maxLength": MAX_MOUNT_PATH, "systemPaths": SYSTEM_PATHS}
@@ -41,13 +42,19 @@ def describe_new(site: SiteFacts, area: TenantArea, kind: str) -> dict[str, Any]
     return _describe_limits(area) | facts | {"header": _build_header(path, kind), "forge": _describe_forge(site, "")}
 
 
+def build_file_start(area: TenantArea, kind: str) -> str:
+    """Return the first lines of a new file, up to `metadata:`."""
+    path = path_of(kind, Scope("tenant", area.name), "name")
+    return "".join(f"{line}\n" for line in _build_header(path, kind))
+
+
 def _build_header(path: str, kind: str) -> list[str]:
     """Return the first lines of a new file."""
     return f"{build_schema_line(path, kind)}apiVersion: {API_VERSION}\nkind: {kind}\nmetadata:".split("\n")
 
 
 def describe_state(site: SiteFacts, area: TenantArea, instance: InstanceDetail) -> dict[str, Any]:
-    """Return the facts of the form that stops or starts an instance."""
+    """Return the facts of the form that changes an instance."""
     row = instance.row
     facts: dict[str, Any] = {
         "name": row.name,
@@ -56,7 +63,7 @@ def describe_state(site: SiteFacts, area: TenantArea, instance: InstanceDetail) 
         "gpuSpec": row.gpu_spec,
     }
     facts |= {"replicas": row.replicas, "barriers": list(_list_start_barriers(area, row))}
-    return _describe_limits(area) | facts | _describe_file(site, row.path, instance.text)
+    return _describe_limits(area) | facts | _describe_file(site, row.path)
 
 
 def _list_start_barriers(area: TenantArea, row: InstanceRowOutput) -> Iterator[str]:
@@ -76,28 +83,32 @@ def _list_start_barriers(area: TenantArea, row: InstanceRowOutput) -> Iterator[s
 
 
 def describe_size(site: SiteFacts, area: TenantArea, storage: StorageDetail) -> dict[str, Any]:
-    """Return the facts of the form that grows a storage."""
+    """Return the facts of the form that changes a storage."""
     row = storage.row
     facts: dict[str, Any] = {"name": row.name, "cluster": row.cluster, "storageSpec": row.storage_spec or ""}
     facts["size"] = int(parse_quantity(row.size))
     smallest = min(storage.copies, key=lambda copy: copy.size, default=None)
     facts["copy"] = [smallest.name, smallest.size] if smallest is not None else None
-    return _describe_limits(area) | facts | _describe_file(site, row.path, storage.text)
+    return _describe_limits(area) | facts | _describe_file(site, row.path) | {"deviceNames": _DEVICE_NAMES}
 
 
 def describe_members(site: SiteFacts, area: TenantArea) -> dict[str, Any]:
-    """Return the facts of the form that adds a member."""
+    """Return the facts of the form that changes the members."""
     names = [member.name for member in area.members if member.kind == "User"]
     facts: dict[str, Any] = {"tenant": area.name, "names": names, "most": MAX_USERS}
     path = path_of(MEMBERS_KIND, Scope("tenant", area.name), area.name)
-    facts["header"] = [*_build_header(path, MEMBERS_KIND), f"  name: {area.name}", "spec:"]
-    return facts | _describe_file(site, path, area.members_text)
+    facts["header"] = [*_build_header(path, MEMBERS_KIND), f"  name: {area.name}"] if area.members_text == "" else []
+    return facts | _describe_file(site, path)
 
 
-def _describe_file(site: SiteFacts, path: str, text: str | None) -> dict[str, Any]:
-    """Return the file of a declaration. A long text is left out, so that the page stays small."""
-    is_short = text is not None and len(text) <= MAX_FILE_TEXT
-    return {"path": path, "text": text if is_short else None, "forge": _describe_forge(site, path)}
+def describe_secret(site: SiteFacts, area: TenantArea) -> dict[str, Any]:
+    """Return the facts of the form for a new secret."""
+    return {"tenant": area.name, "deviceNames": _DEVICE_NAMES, "forge": _describe_forge(site, "")}
+
+
+def _describe_file(site: SiteFacts, path: str) -> dict[str, Any]:
+    """Return the path of a declaration, and its editor."""
+    return {"path": path, "forge": _describe_forge(site, path)}
 
 
 def _describe_forge(site: SiteFacts, path: str) -> dict[str, Any]:
@@ -152,11 +163,18 @@ def _list_storages(area: TenantArea) -> list[dict[str, Any]]:
             "name": storage.row.name,
             "cluster": storage.row.cluster,
             "access": access.get(storage.row.storage_spec or "", ""),
-            "isInUse": storage.row.name in area.running_mounts or storage.row.name in area.edited_storages,
+            "barrier": _describe_use(area, storage.row.name),
         }
         for storage in area.storages
         if storage.text
     ]
+
+
+def _describe_use(area: TenantArea, storage: str) -> str:
+    """Return why another instance can't mount a storage for one instance; empty if it can."""
+    if mounts := area.running_mounts.get(storage):
+        return f"mounted by {mounts[0]}"
+    return "its accessor changes files" if storage in area.edited_storages else ""
 
 
 def _list_access(area: TenantArea) -> dict[str, str]:

@@ -108,6 +108,7 @@ def describe_gpu_spec(spec: GpuSpecEntry) -> dict[str, Any]:
         "gpus": [spec.gpus.numerator, spec.gpus.denominator],
         "memory": spec.memory,
         "sharing": spec.sharing,
+        "gpuMemory": f"{spec.gpu_memory}{f' {spec.memory_note}' if spec.memory_note else ''}",
         "price": None if spec.price is None else str(spec.price),
         "free": spec.free,
         "changesThisMonth": spec.changes_this_month,

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from allotment.billing.periods import format_moment
 from allotment.portal.pages.access import TENANTS
 from allotment.portal.pages.change_history import Merge
+from allotment.portal.pages.form_actions import (
+    SECRET_KIND,
+    Action,
+    list_instance_actions,
+    list_member_actions,
+    list_secret_actions,
+    list_storage_actions,
+)
 from allotment.portal.pages.form_facts import (
     INSTANCE_KIND,
+    SNAPSHOT_KIND,
     STORAGE_KIND,
+    build_file_start,
     describe_members,
     describe_new,
+    describe_secret,
     describe_size,
     describe_state,
 )
@@ -46,9 +57,9 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea, *, has_ledger_trouble:
         states=_count_states(area),
         notes=_list_notes(area),
     )
-    yield render_page(
-        f"{folder}/members.html", "members.html.j2", site=site, area=area, facts=describe_members(site, area)
-    )
+    actions = list(list_member_actions(area))
+    facts = _add_actions(describe_members(site, area), actions)
+    yield render_page(f"{folder}/members.html", "members.html.j2", site=site, area=area, facts=facts, actions=actions)
     yield from _build_forms(site, area, folder)
     yield render_page(
         f"{folder}/history.html",
@@ -74,22 +85,35 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea, *, has_ledger_trouble:
         yield render_page(path, "invoice_page.html.j2", site=site, area=area, invoice=invoice)
     for instance in area.instances:
         path = f"{folder}/instances/{instance.page}.html"
-        facts = describe_state(site, area, instance)
-        yield render_page(
-            path, "instance.html.j2", site=site, area=area, instance=instance, row=instance.row, facts=facts
-        )
+        actions = list(list_instance_actions(site, area, instance))
+        facts = _add_actions(describe_state(site, area, instance), actions)
+        arguments = {"instance": instance, "row": instance.row, "facts": facts, "actions": actions}
+        yield render_page(path, "instance.html.j2", site=site, area=area, **arguments)
+    starts = build_file_start(area, STORAGE_KIND), build_file_start(area, SNAPSHOT_KIND)
     for storage in area.storages:
         path = f"{folder}/storages/{storage.page}.html"
-        facts = describe_size(site, area, storage)
-        yield render_page(path, "storage.html.j2", site=site, area=area, storage=storage, row=storage.row, facts=facts)
+        actions = list(list_storage_actions(area, storage, *starts))
+        facts = _add_actions(describe_size(site, area, storage), actions)
+        arguments = {"storage": storage, "row": storage.row, "facts": facts, "actions": actions}
+        yield render_page(path, "storage.html.j2", site=site, area=area, **arguments)
 
 
 def _build_forms(site: SiteFacts, area: TenantArea, folder: str) -> Iterator[Page]:
-    """Yield the pages with the forms for a new instance and a new storage."""
+    """Yield the pages with the forms for a new instance, a new storage and a new secret."""
     facts = describe_new(site, area, INSTANCE_KIND)
     yield render_page(f"{folder}/new-instance.html", "new_instance.html.j2", site=site, area=area, facts=facts)
     facts = describe_new(site, area, STORAGE_KIND)
     yield render_page(f"{folder}/new-storage.html", "new_storage.html.j2", site=site, area=area, facts=facts)
+    actions = list(list_secret_actions(site, area, build_file_start(area, SECRET_KIND)))
+    facts = _add_actions(describe_secret(site, area), actions)
+    yield render_page(
+        f"{folder}/new-secret.html", "new_secret.html.j2", site=site, area=area, facts=facts, actions=actions
+    )
+
+
+def _add_actions(facts: dict[str, Any], actions: Sequence[Action]) -> dict[str, Any]:
+    """Return the facts of a form with its changes."""
+    return facts | {"actions": {action.name: action.describe() for action in actions}}
 
 
 def _describe_merge(merge: Merge) -> dict[str, Any]:

@@ -182,9 +182,12 @@ function showResult(facts, result, hasInput) {
   find("file").hidden = result.text === null;
   find("path").textContent = result.path;
   find("yaml").textContent = result.text || "";
+  find("file-title").textContent = result.isNew ? "File" : "Or set these lines in";
   const link = find("open");
-  link.href = result.isNew ? newFileUrl(facts.forge, result.path, result.text) : facts.forge.editor;
-  find("hint").hidden = result.isNew && link.href.includes(`${facts.forge.contentField}=`) && Boolean(facts.forge.contentField);
+  link.textContent = `${result.isNew ? "Create" : result.text === null ? "Remove" : "Edit"} the file at ${link.dataset.forge}`;
+  link.hidden = result.isNew && result.text === null; // only the command writes the file
+  link.href = result.isNew ? newFileUrl(facts.forge, result.path, result.text || "") : facts.forge.editor;
+  find("hint").hidden = !result.isNew || link.hidden || link.href.includes(`${facts.forge.contentField}=`) && Boolean(facts.forge.contentField);
 }
 
 function listSpecs(facts, offers, cluster) {
@@ -272,12 +275,14 @@ function startInstanceForm(form, facts, offers) {
     const clusters = offers.clusters.filter(each => each.lifecycle !== "Retired" && listSpecs(facts, offers, each.name).length);
     setOptions(fields.cluster, clusters.map(each => [each.name, each.title === each.name ? each.name : `${each.title} (${each.name})`]));
     const units = Number(fields.replicas.value) || 1;
-    const problems = setOptions(fields.gpuSpec, listSpecs(facts, offers, fields.cluster.value).map(spec => [spec.name, `${spec.name}: ${spec.text}, ${spec.price === null ? "–" : formatHourly(parseMoney(spec.price))} ${offers.currency} per hour, ${spec.free} free`, checkSpec(facts, spec, units, findVersion())]));
+    const problems = setOptions(fields.gpuSpec, listSpecs(facts, offers, fields.cluster.value).map(spec => [spec.name, `${spec.name}: ${spec.text}, ${spec.gpuMemory}, ${spec.price === null ? "–" : formatHourly(parseMoney(spec.price))} ${offers.currency} per hour, ${spec.free} free`, checkSpec(facts, spec, units, findVersion())]));
     form.querySelector("#ssh-field").hidden = !offers.clusters.some(each => each.name === fields.cluster.value && each.ssh);
     for (const row of form.querySelectorAll("[data-storage]")) {
       const storage = facts.storages.find(each => each.name === row.dataset.storage);
-      const busy = storage.access === "ReadWriteOnce" && storage.isInUse;
-      row.hidden = storage.cluster !== fields.cluster.value || storage.access === "Bucket" || busy;
+      const barrier = storage.access === "Bucket" ? "a bucket is no folder" : storage.access === "ReadWriteOnce" ? storage.barrier : "";
+      row.hidden = storage.cluster !== fields.cluster.value;
+      row.querySelector("[type=checkbox]").disabled = Boolean(barrier);
+      row.querySelector("span").textContent = barrier ? `${storage.name} (${barrier})` : storage.name;
     }
     return problems;
   }
@@ -285,7 +290,7 @@ function startInstanceForm(form, facts, offers) {
   // Propose a folder of the app for each chosen storage, until the user writes another.
   function proposeFolders() {
     const folders = (findVersion()?.folders || []).map(each => each.path);
-    const inputs = [...form.querySelectorAll("[data-storage]:not([hidden]):has(:checked) [type=text]")];
+    const inputs = [...form.querySelectorAll("[data-storage]:not([hidden]):has(:checked:enabled) [type=text]")];
     const used = inputs.filter(input => input.dataset.isChosen).map(input => input.value.trim());
     for (const input of inputs.filter(input => !input.dataset.isChosen)) {
       input.value = folders.find(path => !used.includes(path)) || "";
@@ -303,7 +308,7 @@ function startInstanceForm(form, facts, offers) {
   function listMounts(replicas, problems) {
     const mounts = [];
     for (const row of form.querySelectorAll("[data-storage]")) {
-      if (row.hidden || !row.querySelector("[type=checkbox]").checked) continue;
+      if (row.hidden || !row.querySelector(":checked:enabled")) continue;
       const mountPath = row.querySelector("[type=text]").value.trim();
       const storage = facts.storages.find(each => each.name === row.dataset.storage);
       problems.push(...checkFolder(mountPath, storage.name));
@@ -379,6 +384,7 @@ function startStorageForm(form, facts, offers) {
     const name = fields.name.value.trim();
     const text = fields.size.value.trim();
     const size = parseSize(text);
+    const source = fields.source.value.trim();
     const problems = checkName(name, 32, facts, "storage");
     const spec = offers.storageSpecs.find(each => each.cluster === fields.cluster.value && each.name === fields.storageSpec.value);
     const effect = describeNames(facts);
@@ -387,8 +393,8 @@ function startStorageForm(form, facts, offers) {
     else effect.push(...describeSize(facts, budget, spec, size, 0, problems));
     effect.push(checkCount(facts, "storages", problems));
     const lines = [...facts.header, `  name: ${scalar(name)}`, "spec:", `  cluster: ${scalar(fields.cluster.value)}`, `  storageSpec: ${scalar(fields.storageSpec.value)}`, `  size: ${text}`];
-    const words = ["allot", "storage", "create", `${facts.tenant}/${name}`, "--cluster", fields.cluster.value, "--storage-spec", fields.storageSpec.value, "--size", text, "--pr"];
-    return {problems, effect, path: `tenants/${facts.tenant}/storages/${name}.yaml`, text: `${lines.join("\n")}\n`, command: words.map(shellWord).join(" "), isNew: true};
+    const words = ["allot", "storage", "create", `${facts.tenant}/${name}`, "--cluster", fields.cluster.value, "--storage-spec", fields.storageSpec.value, "--size", text, ...(source ? ["--source", source] : []), "--pr"];
+    return {problems, effect, path: `tenants/${facts.tenant}/storages/${name}.yaml`, text: source ? null : `${lines.join("\n")}\n`, command: words.map(shellWord).join(" "), isNew: true};
   }
   return build;
 }
@@ -415,73 +421,8 @@ function startGrowForm(form, facts, offers) {
     else if (size <= facts.size) problems.push(`A storage never shrinks: write more than ${formatSize(facts.size)}.`);
     else if (spec) effect.push(...describeSize(facts, budget, spec, size, facts.size, problems));
     if (facts.copy && size > facts.copy[1]) problems.push(`${facts.copy[0]} copies this storage, so it can't be smaller: first grow ${facts.copy[0]}.`);
-    return {problems, effect, path: facts.path, text: facts.text && setSize(facts.text, text), command: `allot storage grow ${facts.tenant}/${facts.name} ${text} --pr`, isNew: false};
+    return {problems, effect, path: facts.path, text: `spec:\n  size: ${text}`, command: `allot storage grow ${facts.tenant}/${facts.name} ${text} --pr`, isNew: false};
   };
-}
-
-// A plain or quoted text that ends on its line, and a line with a key, a value or both.
-const VALUE = String.raw`"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|(?:[\p{L}\p{N}/.+_]|-(?=[^ ]))(?:[^#:]|:(?! |$)|(?<! )#)*`;
-const LINE = new RegExp(String.raw`^( *)(- )?(?:([A-Za-z0-9][\w./-]*):(?: +(${VALUE}|\|-?))?|(${VALUE}))(?: +#.*)? *$`, "u");
-
-// Return the lines of a file with the place of its spec; null if the file is not simple enough to edit it by lines.
-// `fields` has the number of the line of each field of the spec. `texts` are the lines of block texts.
-function readLines(text) {
-  if (/[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]/.test(text) || !text.endsWith("\n")) return null;
-  const lines = text.replace(/\n+$/, "").split("\n");
-  const [fields, texts] = [new Map(), new Set()];
-  let [start, end, deepest, isText] = [-1, lines.length, 0, false];
-  for (const [at, line] of lines.entries()) {
-    const indent = line.search(/[^ ]/);
-    if (isText && (indent < 0 || indent > deepest)) {
-      texts.add(at);
-      continue;
-    }
-    isText = false;
-    if (indent < 0 || line[indent] === "#") continue;
-    const [, pad, dash = "", key, value, item] = LINE.exec(line) || [];
-    if (pad === undefined || indent > deepest || !(key || dash)) return null;
-    isText = value === "|" || value === "|-";
-    // Below a value, a deeper line would continue it.
-    deepest = item ? indent : value ? indent + dash.length : Infinity;
-    if (!indent && start >= 0 && end === lines.length) end = at;
-    if (line.startsWith("spec:")) {
-      if (start >= 0 || value) return null;
-      start = at;
-    } else if (start >= 0 && at < end) {
-      if (!fields.size && indent !== 2) return null;
-      if (indent === 2 && !dash) {
-        if (fields.has(key)) return null;
-        fields.set(key, at);
-      }
-    }
-  }
-  while (end > start + 1 && /^ *(?:#|$)/.test(lines[end - 1]) && !texts.has(end - 1)) end -= 1;
-  return start < 0 ? null : {lines, fields, texts, start, end};
-}
-
-// Return a file with another size of its spec; null if the file has another form.
-function setSize(text, size) {
-  const file = readLines(text);
-  const at = file?.fields.get("size");
-  if (at === undefined || !/^  size: +\w+(?: |$)/.test(file.lines[at])) return null;
-  file.lines[at] = file.lines[at].replace(/^(  size: +)\w+/, (_, start) => start + size);
-  return `${file.lines.join("\n")}\n`;
-}
-
-// Return the file of an instance with another state; null if the file has another form. Running is the default, so it has no line.
-function setState(text, state) {
-  const file = readLines(text);
-  if (!file) return null;
-  const {lines, fields, texts, start} = file;
-  let at = Math.max(...["displayName", "description"].map(field => fields.get(field) ?? start)) + 1;
-  while (texts.has(at)) at += 1;
-  if (/^  [ -]/.test(lines[at] || "")) return null; // a description that is no text
-  const old = fields.get("state");
-  if (old !== undefined && !/^  state: +(?:Running|Stopped)(?: |$)/.test(lines[old])) return null;
-  const isBefore = old < at;
-  if (old !== undefined) lines.splice(old, 1);
-  if (state !== "Running") lines.splice(at - isBefore, 0, `  state: ${state}`);
-  return `${lines.join("\n")}\n`;
 }
 
 function startStateForm(form, facts, offers) {
@@ -498,36 +439,8 @@ function startStateForm(form, facts, offers) {
     if (!spec || spec.price === null) effect.push(`${facts.gpuSpec} is not for sale: the plan shows the effect.`);
     else if (facts.isActive) effect.push(...describeUnits(facts, budget, spec, isStart ? facts.replicas : -facts.replicas, problems));
     if (isStart && spec) effect.push(`Free units of ${spec.name}: ${spec.free}`);
-    return {problems, effect, path: facts.path, text: facts.text && setState(facts.text, state), command: `allot instance ${verb} ${facts.tenant}/${facts.name} --pr`, isNew: false};
+    return {problems, effect, path: facts.path, text: `spec:\n  state: ${state}`, command: `allot instance ${verb} ${facts.tenant}/${facts.name} --pr`, isNew: false};
   };
-}
-
-// Return the file of members with another user, in the order of names; null if the file has another form.
-function addUser(text, user) {
-  const entry = [`    - name: ${scalar(user.name)}`, `      role: ${user.role}`];
-  if (user.login) entry.push(`      login: ${scalar(user.login)}`);
-  if (user.subject) entry.push(`      subject: ${scalar(user.subject)}`);
-  const file = readLines(text);
-  if (!file) return null;
-  const {lines, fields, texts, end} = file;
-  const users = fields.get("users");
-  if (users === undefined) {
-    lines.splice(end, 0, "  users:", ...entry);
-    return `${lines.join("\n")}\n`;
-  }
-  if (!/^ {4}(?:- |#)/.test(lines[users + 1])) return null;
-  let last = users + 1;
-  let place = -1;
-  for (let at = last; at < end && !/^ {0,3}[^ #]/.test(lines[at]); at += 1) {
-    if (/^ {4}/.test(lines[at])) last = at + 1;
-    const match = !texts.has(at) && /^    - name: "?([a-z0-9-]+)"?(?: #.*)?$/.exec(lines[at]);
-    if (match && match[1] > user.name && place < 0) {
-      place = at;
-      while (/^    #/.test(lines[place - 1])) place -= 1;
-    }
-  }
-  lines.splice(place < 0 ? last : place, 0, ...entry);
-  return `${lines.join("\n")}\n`;
 }
 
 function startMemberForm(form, facts) {
@@ -540,12 +453,32 @@ function startMemberForm(form, facts) {
     if (facts.names.length >= facts.most) problems.push(`The file has ${facts.most} users, which is the limit.`);
     const effect = user.subject ? [] : ["Without a subject, this person can open instances only as a member of a group of the tenant."];
     const words = ["allot", "member", "add", facts.tenant, user.name, "--role", user.role, ...(user.login ? ["--login", user.login] : []), ...(user.subject ? ["--subject", user.subject] : []), "--pr"];
-    const isNew = facts.text === "";
-    return {problems, effect, path: facts.path, text: facts.text === null ? null : addUser(isNew ? `${facts.header.join("\n")}\n` : facts.text, user), command: words.map(shellWord).join(" "), isNew};
+    const entry = ["name", "role", "login", "subject"].filter(field => user[field]).map((field, at) => `    ${at ? " " : "-"} ${field}: ${scalar(user[field])}`);
+    const text = [...facts.header, "spec:", "  users:", ...entry].join("\n");
+    const isNew = Boolean(facts.header.length);
+    return {problems, effect, path: facts.path, text: isNew ? `${text}\n` : text, command: words.map(shellWord).join(" "), isNew};
   };
 }
 
-const FORMS = {instance: startInstanceForm, storage: startStorageForm, grow: startGrowForm, state: startStateForm, member: startMemberForm};
+// A form with several changes of a resource. `{field}` in the texts of a change stands for the value of a field.
+function startActionForm(form, facts, offers) {
+  const builds = {};
+  return () => {
+    const name = form.elements.action?.value || Object.keys(facts.actions)[0];
+    for (const part of form.querySelectorAll("[data-action]")) part.hidden = part.dataset.action !== name;
+    const action = facts.actions[name];
+    if (action.form) return (builds[name] ||= FORMS[action.form](form, facts, offers))();
+    const fields = [...form.querySelectorAll(`[data-action="${name}"] [data-field]`)];
+    const values = Object.fromEntries(fields.map(field => [field.dataset.field, field.value.trim()]));
+    const problems = fields.filter(field => !field.value.trim()).map(field => `Fill in: ${field.labels[0].textContent}.`);
+    if (values.name) problems.push(...checkName(values.name, action.longest, {...facts, names: action.names}, "file"));
+    const fillIn = (text, quote) => text.replace(/\{(\w+)\}/g, (_, field) => quote(values[field]));
+    const command = action.command.map(word => shellWord(fillIn(word, String))).join(" ");
+    return {problems, effect: action.notes, path: fillIn(action.path, String) || facts.path, text: action.text ? fillIn(action.text, value => /^[0-9]+$/.test(value) ? value : scalar(value)) : null, command, isNew: Boolean(action.path)};
+  };
+}
+
+const FORMS = {action: startActionForm, instance: startInstanceForm, storage: startStorageForm, grow: startGrowForm, state: startStateForm, member: startMemberForm};
 
 async function startForm() {
   const form = find("change");
