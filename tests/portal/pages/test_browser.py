@@ -665,6 +665,25 @@ def test_a_form_names_the_folders_on_no_storage(site: Site, visit: Visit) -> Non
     assert not visit.page.locator("#unsaved").is_visible()
 
 
+def test_a_form_creates_the_storages_that_the_app_needs(site: Site, visit: Visit, allot: Allot, tmp_path: Path) -> None:
+    visit.open(f"{site.url}/tenants/studio-kite/new-instance.html")
+    fill(visit, {"name": "paint", "app": "stable-diffusion-webui", "gpuSpec": "l4-quarter", "createStorages": True})
+    fill(visit, {"storageSpec": "shared-files", "size": "60Gi"})
+    assert "2 new storages: Storage: 1600Gi → 1720Gi of 5Ti" in visit.page.inner_text("#effect")
+    path, _, command = read_result(visit)
+    assert not visit.page.locator("#open").is_visible()
+    written = yaml.safe_load(run_command(allot, site.place, tmp_path, command, path))
+    assert written["spec"]["storages"] == [
+        {"name": "paint-models", "mountPath": "/workspace/models"},
+        {"name": "paint-outputs", "mountPath": "/workspace/outputs"},
+    ]
+    (root,) = tmp_path.glob("clone-*")
+    storage = yaml.safe_load((root / "tenants/studio-kite/storages/paint-outputs.yaml").read_text(encoding="utf-8"))
+    assert storage["spec"] == {"cluster": "eu-1", "storageSpec": "shared-files", "size": "60Gi"}
+    fill(visit, {"size": "6Ti"})
+    assert "The quota allows 5Ti of storage" in visit.page.inner_text("#problems")
+
+
 def test_a_form_says_that_nobody_has_an_ssh_key(site: Site, visit: Visit, tmp_path: Path) -> None:
     hint = "No Admin or Member of the tenant has an SSH key yet"
     place = site.place.copy(tmp_path)

@@ -328,6 +328,24 @@ function startInstanceForm(form, facts, offers) {
   function showUnsavedFolders(mounts) {
     const folders = (findVersion()?.folders || []).filter(({path, optional}) => !optional && !mounts.some(mount => `${path}/`.startsWith(`${mount.mountPath}/`)));
     find("unsaved").hidden = !showItems(find("unsaved-folders"), folders.map(({path, description}) => description ? `${path}: ${description}` : path));
+    return folders;
+  }
+
+  // Return the new storages for the folders, if the user wants them. Each has the name of the instance and of its folder.
+  function listNewStorages(name, folders, problems) {
+    const specs = offers.storageSpecs.filter(spec => spec.cluster === fields.cluster.value && spec.access !== "Bucket" && spec.price !== null);
+    setOptions(fields.storageSpec, specs.map(spec => [spec.name, `${spec.name}: ${spec.access}, ${spec.price} ${offers.currency} per GiB and month`]));
+    if (!name || !fields.createStorages.checked || !folders.length) return [];
+    const size = parseSize(fields.size.value.trim());
+    const spec = specs.find(each => each.name === fields.storageSpec.value);
+    if (!spec) problems.push("No storage spec is for sale.");
+    else if (size === null) problems.push("Write a size of each storage, such as 50Gi.");
+    if (!spec || size === null) return [];
+    return folders.map(({path}) => {
+      const storage = `${name}-${path.split("/").pop().toLowerCase().replace(/[^a-z0-9]+/g, "-")}`;
+      problems.push(...checkName(storage, 32, {...facts, names: facts.storages.map(each => each.name)}, "storage"));
+      return {name: storage, mountPath: path, size, spec};
+    });
   }
 
   function build() {
@@ -341,15 +359,18 @@ function startInstanceForm(form, facts, offers) {
     if (!fields.version.value) problems.push(facts.canLogIn ? "No version of this app is possible in your tariff plan." : "Nobody could log in to this app: first add a member with a subject.");
     proposeFolders();
     const mounts = listMounts(replicas, problems);
-    showUnsavedFolders(mounts);
+    const created = listNewStorages(name, showUnsavedFolders(mounts), problems);
     const hasSsh = fields.ssh.checked && !form.querySelector("#ssh-field").hidden;
     const spec = offers.gpuSpecs.find(each => each.cluster === fields.cluster.value && each.name === fields.gpuSpec.value);
     const effect = describeNames(facts);
     if (!spec) {
       problems.push("No GPU spec of your tariff plan and quota has enough free units.");
     } else if (Number.isInteger(replicas) && replicas >= 1 && spec.price !== null) {
-      effect.push(...describeUnits(facts, budget, spec, replicas, problems));
+      const storage = created.length ? describeSize(facts, budget, created[0].spec, created.length * created[0].size, 0, problems) : [];
+      if (created.length) effect.push("The command creates all files in one pull request. A link can create only one file.");
+      effect.push(...describeUnits(facts, budget, spec, replicas, problems), ...storage.map(line => `${created.length} new storage${created.length > 1 ? "s" : ""}: ${line}`));
     }
+    if (created.some(each => each.spec.access === "ReadWriteOnce") && replicas > 1) problems.push("The new storages are for one replica: choose 1 replica, or another storage spec.");
     if (hasSsh && !facts.hasSshKeys) effect.push("No Admin or Member of the tenant has an SSH key yet: add sshKeys to a user in members.yaml.");
     effect.push(checkCount(facts, "instances", problems));
     const lines = [
@@ -362,9 +383,10 @@ function startInstanceForm(form, facts, offers) {
     const words = [
       "allot", "instance", "create", `${facts.tenant}/${name}`, "--cluster", fields.cluster.value, "--gpu-spec", fields.gpuSpec.value,
       "--app", `${fields.app.value}:${fields.version.value}`, ...(replicas > 1 ? ["--replicas", String(replicas)] : []), ...(hasSsh ? ["--access", "SSH"] : []),
-      ...mounts.flatMap(mount => ["--storage", `${mount.name}:${mount.mountPath}`]), "--pr",
+      ...mounts.flatMap(mount => ["--storage", `${mount.name}:${mount.mountPath}`]),
+      ...(created.length ? ["--storage-spec", created[0].spec.name] : []), ...created.flatMap(each => ["--new-storage", `${each.name}:${formatSize(each.size)}:${each.mountPath}`]), "--pr",
     ];
-    return {problems, effect, path: `tenants/${facts.tenant}/instances/${name}.yaml`, text: `${lines.join("\n")}\n`, command: words.map(shellWord).join(" "), isNew: true};
+    return {problems, effect, path: `tenants/${facts.tenant}/instances/${name}.yaml`, text: created.length ? null : `${lines.join("\n")}\n`, command: words.map(shellWord).join(" "), isNew: true};
   }
   return build;
 }
