@@ -211,3 +211,47 @@ def test_questions_mount_several_storages(published: Place) -> None:
             "  storages:\n    - name: models\n      mountPath: /models\n    - name: styles\n      mountPath: /styles\n"
         )
     )
+
+
+def test_a_repetition_continues_with_the_written_files(empty_tenant: Place) -> None:
+    words = (*PLACE, "--app", "jupyter")
+    child = ask(empty_tenant, *words)
+    answers = (
+        ("Storage (1 to 2) [2]:", "2"),
+        ("Kind of storage (1 to 2) [1]:", "block-ssd"),
+        ("Name of the storage [models]:", "checkpoints"),
+        ("Size [50Gi]:", ""),
+        ("Path in the container [/workspace]:", ""),
+        ("(empty: none) []:", ""),
+        ("Create it? [Y/n]:", ""),
+    )
+    output, status = answer_questions(child, *answers)
+    assert status == 0, output
+    command = "allot instance create studio-new/webui --cluster eu-1 --gpu-spec l4-quarter --app jupyter"
+    assert f"Next, with the forge's token in ALLOT_FORGE_TOKEN: {command} --pr\n" in output
+    assert f"Or without a token, to push a branch: {command} --push\n" in output
+    changed = (empty_tenant.root / INSTANCE).read_bytes()
+    (empty_tenant.root / INSTANCE).write_bytes(changed + b"# mine\n")
+    for option in ("--push", "--commit"):
+        output, status = finish(ask(empty_tenant, *words, "--yes", option))
+        assert status == 2
+        assert output.splitlines()[-1] == (
+            f"allot: {INSTANCE} is in the folder with other content than this command writes: commit and push it with Git,"
+            " or delete it and run the command again"
+        )
+    (empty_tenant.root / INSTANCE).write_bytes(changed)
+    output, status = finish(ask(empty_tenant, *words, "--yes", "--push"))
+    assert status == 0, output
+    assert "Storage (1" not in output
+    assert (
+        f"The folder no longer has {INSTANCE}, {STORAGE}, so that `git pull` can add them after the merge.\n" in output
+    )
+    assert git(empty_tenant.root, "status", "--short") == ""
+
+
+def test_a_repetition_commits_the_written_files(empty_tenant: Place) -> None:
+    output, status = answer_questions(ask(empty_tenant, "--yes", *PLACE), ("App (1", "jupyter"), ("Storage (1", "none"))
+    assert status == 0, output
+    output, status = finish(ask(empty_tenant, "--yes", "--commit", *PLACE))
+    assert status == 0, output
+    assert git(empty_tenant.root, "show", "--name-only", "--format=", "HEAD").split() == [INSTANCE]

@@ -14,6 +14,7 @@ from tests.conftest import Allot, Result, edit
 from tests.support.proposal_forge import world
 from tests.support.published import Place, git
 from tests.support.simulated_wait import Event, report_later, simulate_pauses
+from tests.support.terminal import answer_questions, start_dialogue
 
 __all__ = ["world"]  # a fixture
 
@@ -379,3 +380,26 @@ def test_a_wrong_url_of_the_api_is_refused(url: str, published: Place, allot: Al
     result = allot("instance", "stop", "solo-ada/webui", "--pr", "--forge-api", url, "--repo", published.root)
     assert (result.code, result.out) == (2, "")
     assert f"'{url}' is no URL of an API: write https://HOST/PATH" in result.err
+
+
+def test_a_question_opens_the_pull_request_of_the_written_files(published: Place, world: World) -> None:
+    words = (
+        "instance",
+        "create",
+        "solo-ada/extra",
+        "--cluster",
+        "eu-1",
+        "--gpu-spec",
+        "l4-quarter",
+        "--app",
+        "jupyter",
+    )
+    child = start_dialogue(published.root, *words)
+    answers = (("Storage (1", "none"), ("Create it? [Y/n]:", ""), ("Open a pull request now? [Y/n]:", ""))
+    output, status = answer_questions(child, *answers)
+    assert status == 0, output
+    (pull,) = world.pulls.values()
+    assert "+  gpuSpec" not in output, "the difference is shown once"
+    assert "The folder no longer has tenants/solo-ada/instances/extra.yaml, so that" in output
+    assert output.endswith(f"/{pull.number}\n")
+    assert git(published.root, "status", "--short") == ""

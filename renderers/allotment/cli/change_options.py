@@ -26,7 +26,8 @@ CheckFirst = Callable[["Declarations"], object]
 class ChangeOptions(NamedTuple):
     """How far a command takes its change: to the folder, a commit, a pushed branch, or a pull request.
 
-    `url` is the URL of the repository if the command has no folder. `timeout` is in seconds.
+    `url` is the URL of the repository if the command has no folder. `timeout` is in seconds. `is_reviewed` is true if the
+    person has seen the difference and the plan already.
     """
 
     repo: Path | None
@@ -41,6 +42,7 @@ class ChangeOptions(NamedTuple):
     operation_id: str = ""
     url: str | None = None
     forge_api: str | None = None
+    is_reviewed: bool = False
 
     @property
     def changes_folder(self) -> bool:
@@ -144,7 +146,8 @@ _DECORATORS: tuple[Callable[..., Any], ...] = (
         "--push",
         "pushes",
         is_flag=True,
-        help="Push one commit on top of the target branch, as a new branch of origin. The folder does not change.",
+        help="Push one commit on top of the target branch, as a new branch of origin. Of the folder, only new"
+        " files of an earlier run of this command are removed.",
     ),
     click.option(
         "--commit", "commits", is_flag=True, help="Commit the changed files, and no others, on the current branch."
@@ -158,7 +161,7 @@ def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def run(**values: Any) -> Any:
         _check_texts(values)
-        fields = {name: values.pop(name) for name in ChangeOptions._fields if name != "url"}
+        fields = {name: values.pop(name) for name in ChangeOptions._fields if name not in ("url", "is_reviewed")}
         place = fields["repo"]
         fields |= {"repo": None, "url": place} if isinstance(place, str) else {"url": None}
         options = ChangeOptions(**fields)

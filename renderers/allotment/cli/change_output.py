@@ -51,7 +51,8 @@ def review(planned: PlannedChange, options: ChangeOptions, confirm: Confirm | No
         lines = "\n".join(str(problem) for problem in planned.errors)
         raise InvalidChange(f"the change is invalid, so nothing was changed:\n{lines}")
     is_empty = not planned.change_set.files
-    if options.style == "text" and not is_empty and (options.is_dry_run or not is_quiet()):
+    is_shown = options.is_dry_run or not (is_quiet() or options.is_reviewed)
+    if options.style == "text" and not is_empty and is_shown:
         for line in _diff_lines(planned):
             click.echo(line)
         _print_plan(planned)
@@ -103,6 +104,12 @@ def print_result(options: ChangeOptions, result: ChangeResult) -> None:
         print_note(_describe(result))
     if result.url:
         click.echo(escape_unprintable(result.url, 1000))
+
+
+def print_moved(paths: list[str]) -> None:
+    """Print which new files the command moved from the folder to its branch."""
+    if paths:
+        print_note(f"The folder no longer has {', '.join(paths)}, so that `git pull` can add them after the merge.")
 
 
 def _describe(result: ChangeResult) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from allotment.cli.change_options import ChangeOptions, CheckFirst, Confirm, open_branch_target
-from allotment.cli.change_output import ChangeResult, print_result, review
+from allotment.cli.change_output import ChangeResult, print_moved, print_result, review
 from allotment.cli.comment_options import TOKEN_VARIABLE, read_token
 from allotment.cli.status_options import create_publish_check
 from allotment.cli.wait_progress import TerminalProgress, end_wait
@@ -55,6 +55,7 @@ def _run(
     if review(planned, options, confirm):
         proposal = proposer.propose(planned.change_set, build)
         result = ChangeResult(planned.change_set, planned.before, "PullRequest", proposal.pushed.branch)
+        print_moved(target.remove_written_files(planned))
         _finish(options, proposer, proposal, result)
 
 

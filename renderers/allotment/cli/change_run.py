@@ -33,7 +33,7 @@ def run_change(
 
 
 def _push(options: ChangeOptions, build: BuildChange, confirm: Confirm | None, check_first: CheckFirst | None) -> None:
-    from allotment.cli.change_output import ChangeResult, print_result, review
+    from allotment.cli.change_output import ChangeResult, print_moved, print_result, review
     from allotment.services.changes.branch_change import BranchTaken
 
     target = open_branch_target(options)
@@ -53,6 +53,7 @@ def _push(options: ChangeOptions, build: BuildChange, confirm: Confirm | None, c
                 raise
         else:
             print_result(options, ChangeResult(planned.change_set, planned.before, "Branch", pushed.branch))
+            print_moved(target.remove_written_files(planned))
             return
     print_result(options, ChangeResult.of_repeated(repeated, "Branch", options.operation_id))
 
@@ -82,3 +83,12 @@ def _change_folder(
             target.commit(planned.change_set)
         result = ChangeResult(planned.change_set, planned.before, "Commit" if options.commits else "Folder")
         print_result(options, result)
+        if confirm is not None and not options.commits:
+            _offer_pull_request(options, build)
+
+
+def _offer_pull_request(options: ChangeOptions, build: BuildChange) -> None:
+    from allotment.cli.prompts import wants_pull_request
+
+    if wants_pull_request():
+        run_change(options._replace(proposes=True, is_reviewed=True), build)

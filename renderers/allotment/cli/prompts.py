@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -10,7 +12,8 @@ import click
 from pydantic import ValidationError
 
 from allotment.cli.change_options import ChangeOptions, Confirm
-from allotment.cli.options import is_quiet
+from allotment.cli.comment_options import TOKEN_VARIABLE
+from allotment.cli.options import find_repository, is_quiet
 from allotment.declared.values import RULES_BY_PATTERN
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 from allotment.reports.sheets import Sheet, print_output
@@ -38,6 +41,36 @@ def _confirm_creation() -> None:
     if not click.confirm("Create it?", default=True):
         click.echo("nothing was changed", err=True)
         raise click.exceptions.Exit(1)
+
+
+def complete_options(options: ChangeOptions, path: str, given: T, ask_options: Callable[[], T]) -> T:
+    """Return the given options of a new file, a NamedTuple, with the answers to the questions about the others.
+
+    If an earlier command wrote the file to the folder, these are its answers.
+    """
+    from allotment.services.changes.answer_record import read_answers, write_answers
+
+    if options.url is not None:
+        return ask_options()
+    root, fields = find_repository(options.repo), given._asdict()  # type: ignore[attr-defined]
+    earlier = read_answers(root, path)
+    if earlier.keys() == fields.keys():
+        texts = {name: tuple(value) if isinstance(value, list) else value for name, value in earlier.items()}
+        return type(given)(**{name: value or texts[name] for name, value in fields.items()})
+    answers = ask_options()
+    if options.changes_folder and not options.is_dry_run:
+        write_answers(root, path, answers._asdict())  # type: ignore[attr-defined]
+    return answers
+
+
+def wants_pull_request() -> bool:
+    """Ask whether to open a pull request for the written files. Without a token, print the command that opens it."""
+    if os.environ.get(TOKEN_VARIABLE):
+        return click.confirm("Open a pull request now?", default=True)
+    command = escape_unprintable(shlex.join(["allot", *sys.argv[1:]]), 2000)
+    click.echo(f"Next, with the forge's token in {TOKEN_VARIABLE}: {command} --pr")
+    click.echo(f"Or without a token, to push a branch: {command} --push")
+    return False
 
 
 def choose(title: str, sheet: Sheet, choices: Sequence[T], names: Sequence[str], default: int = 1) -> T:

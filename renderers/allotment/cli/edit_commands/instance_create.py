@@ -89,7 +89,7 @@ def create(
         nonlocal rows, asks_questions
         offers.bind(declarations)
         if asks_questions:
-            rows = [_ask(declarations, rows[0], offers)]
+            rows = [_ask(declarations, rows[0], offers, options)]
             asks_questions = False  # each further call uses the same answers
         return create_instances(declarations, rows, offers.list_gpu_specs)
 
@@ -116,15 +116,23 @@ def _read_instances(
     return [InstanceRow("", each) for each in number_instances(NewInstance(tenant, name, options), count or 1)]
 
 
-def _ask(declarations: Declarations, row: InstanceRow, offers: OfferReader) -> InstanceRow:
+def _ask(
+    declarations: Declarations, row: InstanceRow, offers: OfferReader, change_options: ChangeOptions
+) -> InstanceRow:
     """Return the instance with the answers to questions about its missing options."""
+    from allotment.cli.prompts import complete_options
     from allotment.cli.questions import ask_instance_options
     from allotment.declared.kinds.gpu_instance import GPUInstance
     from allotment.declared.layout import Scope
 
     new = row.instance
-    declarations.create_path(GPUInstance, Scope("tenant", new.tenant), new.name)
-    answers = ask_instance_options(declarations, new.options, offers.read(new.tenant))
+    path = declarations.create_path(GPUInstance, Scope("tenant", new.tenant), new.name)
+    answers = complete_options(
+        change_options,
+        path,
+        new.options,
+        lambda: ask_instance_options(declarations, new.options, offers.read(new.tenant)),
+    )
     return row._replace(instance=new._replace(options=answers))
 
 

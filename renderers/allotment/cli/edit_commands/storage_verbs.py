@@ -15,10 +15,8 @@ from allotment.cli.options import find_repository
 from allotment.edits.option_tables import STORAGE_OPTIONS
 
 if TYPE_CHECKING:
-    from allotment.cli.edit_commands.offers import OfferReader
     from allotment.edits.change_set import ChangeSet
     from allotment.edits.declarations import Declarations
-    from allotment.edits.storage_creation import StorageOptions
 
 _COMPLETE_STORAGE = create_resource_completer("storages")
 _EXAMPLE = "solo-ada/models"
@@ -47,34 +45,32 @@ def create(*, target: str, is_confirmed: bool, no_input: bool, options: ChangeOp
       allot storage create solo-ada/files --cluster eu-1 --size 50Gi --storage-spec shared-files --push
       allot storage create solo-ada/objects --cluster eu-1 --size 100Gi --bucket
     """
-    from allotment.cli.prompts import choose_confirmation, has_terminal
+    from allotment.cli.prompts import choose_confirmation, complete_options, has_terminal
+    from allotment.cli.questions import ask_storage_options
+    from allotment.declared.kinds.gpu_storage import GPUStorage
+    from allotment.declared.layout import Scope
     from allotment.edits.storage_creation import StorageOptions, create_storage
 
     tenant, name = require_resource_name(target, _EXAMPLE)
-    storage, offers = StorageOptions(**values), open_offers(options)
+    given, offers = StorageOptions(**values), open_offers(options)
+    storage = given
     is_interactive = has_terminal(options, no_input=no_input)
     asks_questions = is_interactive and not (storage.cluster and storage.size)
 
     def build(declarations: Declarations) -> ChangeSet:
         nonlocal storage, asks_questions
         if asks_questions:
-            storage = _ask(declarations, tenant, name, storage, offers)
+            path = declarations.create_path(GPUStorage, Scope("tenant", tenant), name)
+            storage = complete_options(
+                options,
+                path,
+                given,
+                lambda: ask_storage_options(declarations, given, offers.bind(declarations).read(tenant)),
+            )
             asks_questions = False  # each further call uses the same answers
         return create_storage(declarations, tenant, name, storage)
 
     run_change(options, build, choose_confirmation(is_interactive=is_interactive, is_confirmed=is_confirmed))
-
-
-def _ask(
-    declarations: Declarations, tenant: str, name: str, storage: StorageOptions, offers: OfferReader
-) -> StorageOptions:
-    """Return the options with the answers to questions about missing options."""
-    from allotment.cli.questions import ask_storage_options
-    from allotment.declared.kinds.gpu_storage import GPUStorage
-    from allotment.declared.layout import Scope
-
-    declarations.create_path(GPUStorage, Scope("tenant", tenant), name)
-    return ask_storage_options(declarations, storage, offers.bind(declarations).read(tenant))
 
 
 @click.command("grow")

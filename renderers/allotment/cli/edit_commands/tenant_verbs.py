@@ -80,7 +80,7 @@ def create(
       allot tenant create blue-fox --plan starter --admin fay --login fay-b#5150 --subject 00u1fay
       allot tenant create gray-owl --plan team --display-name "Gray Owl" --admin-group owl-leads --label costs=4711 --push
     """
-    from allotment.cli.prompts import choose_confirmation, has_terminal
+    from allotment.cli.prompts import choose_confirmation, complete_options, has_terminal
     from allotment.declared.kinds.tenant import Tenant
     from allotment.declared.layout import Scope
     from allotment.edits.member_edits import NewMember
@@ -105,9 +105,11 @@ def create(
         if asks_questions:
             from allotment.cli.tenant_questions import TenantAnswers, ask_tenant_options
 
-            declarations.create_path(Tenant, Scope("tenant", name), name)
-            answers = TenantAnswers(plan or "", admin or "", login or "", subject or "")
-            plan, admin, login, subject = ask_tenant_options(declarations, answers, needs_admin=asks_admin)
+            path = declarations.create_path(Tenant, Scope("tenant", name), name)
+            given = TenantAnswers(plan or "", admin or "", login or "", subject or "")
+            plan, admin, login, subject = complete_options(
+                options, path, given, lambda: ask_tenant_options(declarations, given, needs_admin=asks_admin)
+            )
             asks_questions = False  # each further call uses the same answers
         admins = [NewMember(admin, "Admin", login or None, subject or None, keys)] if admin else []
         if admin_group:

@@ -112,6 +112,7 @@ class FolderTarget:
         except OperationRefused:
             return build(self.declarations)
         read = self.declarations.read
+        self._change.find_written({path: data for path, data in change_set.files.items() if head.read(path) is None})
         is_whole = all(read(path) in (head.read(path), data) for path, data in change_set.files.items())
         return change_set if is_whole else build(self.declarations)
 
@@ -173,8 +174,24 @@ class BranchTarget:
         """Return the effects of a merge of the change into the branch."""
         before = {path: self.declarations.read(path) for path in change_set.files}
         changed = _finish(change_set, before, self.operation_id)
+        self._find_written_files(changed, before)
         plan = self.plan_on(self.base.commit, changed)
         return PlannedChange(changed, before, plan, plan.errors)
+
+    def _find_written_files(self, change_set: ChangeSet, before: dict[str, bytes | None]) -> list[str]:
+        """Return the new files of a change that the folder has, uncommitted. Raises OperationRefused if one differs."""
+        created = {path: data for path, data in change_set.files.items() if before[path] is None}
+        return FolderChange(self._root, self.repository).find_written(created)
+
+    def remove_written_files(self, planned: PlannedChange) -> list[str]:
+        """Remove the new files of a pushed change from the folder, and return their paths.
+
+        An earlier command wrote them there, and Git would refuse to pull the merged files over them.
+        """
+        paths = self._find_written_files(planned.change_set, planned.before)
+        contents = {path: planned.change_set.files[path] for path in paths}
+        FolderChange(self._root, self.repository).write(dict.fromkeys(paths), contents)
+        return paths
 
     def plan_on(self, commit: str, change_set: ChangeSet) -> ChangePlan:
         """Return the effects of a change of a commit."""

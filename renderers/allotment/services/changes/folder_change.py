@@ -44,6 +44,30 @@ class FolderChange:
                 f"{pluralize(len(foreign), 'file')} with uncommitted changes: {named}: commit or discard these changes first"
             )
 
+    def find_written(self, files: Mapping[str, bytes | None]) -> list[str]:
+        """Return the paths of new files that the folder has already, and that nobody has committed.
+
+        Raises OperationRefused if such a file has other content.
+        """
+        written = []
+        for path, data in files.items():
+            here = _normalize(self._read(path))
+            if here is None or data is None or here == self._read_committed(path):
+                continue
+            if here != _normalize(data):
+                raise OperationRefused(
+                    f"{path} is in the folder with other content than this command writes: commit and push it with Git, or"
+                    " delete it and run the command again"
+                )
+            written.append(path)
+        return written
+
+    def _read_committed(self, path: str) -> bytes | None:
+        if not self._repository.has_commits():
+            return None
+        head = self._repository.resolve_named_commit("HEAD")
+        return _normalize(self._repository.read_at(head, self._inner_path(path)))
+
     def _find_foreign(self, paths: Iterable[str]) -> Iterator[str]:
         """Yield the files that somebody else changed in the folder or the index, also those that Git ignores."""
         if not self._repository.has_commits():
