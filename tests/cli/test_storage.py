@@ -90,6 +90,30 @@ def test_a_storage_that_may_not_be_written_to_is_explained(
     assert server.requests == []
 
 
+def test_a_storage_of_a_running_instance_names_the_copy_through_it(
+    server: Server, sample: Path, allot: Allot, tmp_path: Path
+) -> None:
+    options = ("--kubeconfig", write_kubeconfig(server, tmp_path, "t"), "--repo", sample)
+    words = ("storage", "cp", "a", "studio-kite/comfy-home:/", *options)
+    result = allot(*words)
+    assert (result.code, result.out) == (2, "")
+    assert (
+        "; or copy files through the instance: `tar -c FILES | allot exec studio-kite/comfy -- tar -C /workspace -x`"
+        in (result.err)
+    )
+    edit(sample, "tenants/studio-kite/instances/comfy.yaml", "spec:\n", "spec:\n  access: [SSH]\n")
+    command = "`tar -c FILES | $(allot instance open studio-kite/comfy --ssh) tar -C /workspace -x`"
+    assert command in allot(*words).err
+    edit(
+        sample,
+        "tenants/studio-kite/instances/comfy.yaml",
+        "      mountPath: /workspace\n",
+        "      mountPath: /workspace\n      readOnly: true\n",
+    )
+    assert allot(*words).err.endswith("stop the instance, `allot instance stop studio-kite/comfy --pr`\n")
+    assert server.requests == []
+
+
 def test_a_kubeconfig_without_the_right_is_explained(
     server: Server, words: tuple[object, ...], allot: Allot, tmp_path: Path
 ) -> None:

@@ -335,7 +335,7 @@ ACCESSOR = {
     ),
     "files of a volume for one writer that an instance mounts": (
         swap(HOME, "  size: 100Gi\n", "  size: 100Gi\n  accessor:\n    mode: ReadWrite\n"),
-        f"{HOME}:11:11: spec.accessor.mode: storage comfy-home is ReadWriteOnce and running instance comfy mounts it: write state: Stopped in the instance, or mode ReadOnly, or use a ReadWriteMany storage [accessor]",
+        f"{HOME}:11:11: spec.accessor.mode: storage comfy-home is ReadWriteOnce and running instance comfy mounts it: write state: Stopped in the instance, or mode ReadOnly, or use a ReadWriteMany storage; or copy files through the instance: `tar -c FILES | allot exec studio-kite/comfy -- tar -C /workspace -x` [accessor]",
     ),
     "a bucket whose files members could change": (
         swap(BUCKET, "  size: 1Ti\n", "  size: 1Ti\n  accessor:\n    mode: ReadWrite\n"),

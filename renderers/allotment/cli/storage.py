@@ -105,7 +105,8 @@ def copy(
     Every file is compared by its SHA-256 hash, and replaces the old file only when it is complete. A file with the same content is
     not copied again. After an interruption, run the same command again: it sends only the rest.
 
-    The storage needs an `accessor`, and its `mode: ReadWrite` to copy files to it. The command connects to its file server with your
+    The storage needs an `accessor`, and its `mode: ReadWrite` to copy files to it. Copy files to a ReadWriteOnce storage that a
+    running instance mounts through this instance: the error has the command. The command connects to its file server with your
     own rights: those of a kubeconfig that permits listing pods and forwarding ports, or your role in the tenant at the URL of the
     storage, after `allot login`. This URL comes from the merged declarations of `origin`, because a branch can name other hosts.
     In a browser, open the URL that `allot status TENANT/NAME` prints.
@@ -143,16 +144,14 @@ def _open_access(
     root: Path, remote: RemotePath, uses_url: bool, kubeconfig: Path | None, context: str | None, *, is_upload: bool
 ) -> FileAccess:
     """Return the access that the options choose, or else that with a kubeconfig, or else that with a login."""
-    from allotment.access.pods.file_access import ForwardedFiles, PublishedFiles, find_storage, require_writable
+    from allotment.access.pods.file_access import ForwardedFiles, PublishedFiles, find_storage
     from allotment.access.pods.tokens import read_token
     from allotment.branches.declarations_clone import DeclarationsClone, open_merged_source
     from allotment.branches.platform_settings import read_cluster
 
     is_forwarded = not uses_url and bool(kubeconfig or context or find_contexts(kubeconfig))
     source = open_source(root, None) if is_forwarded else open_merged_source(root, may_be_folder=False)
-    storage = find_storage(source, remote.tenant, remote.storage)
-    if is_upload:
-        require_writable(storage, remote.tenant)
+    storage = find_storage(source, remote.tenant, remote.storage, is_upload=is_upload)
     cluster = storage.model.spec.cluster
     if is_forwarded:
         return ForwardedFiles(open_kubeconfig(cluster, kubeconfig, context), remote.tenant, storage.model.name)

@@ -43,15 +43,31 @@ def _check_single_writer(tenant: ScopeDeclarations, storage: DeclarationFile[GPU
     Such a volume is for a single writer, and its programs may not expect that another program changes the files. A
     mount that is read-only counts too, because the volume is attached to the node of the instance.
     """
-    users = {
-        instance.path: instance.model.name
-        for instance in tenant.of_kind(GPUInstance).values()
-        if instance.model.spec.state == "Running" and instance.model.spec.mounts(storage.model.name)
-    }
+    users = list_running_users(tenant, storage.model.name)
     if users:
         noun, verb = ("instance", "mounts") if len(users) == 1 else ("instances", "mount")
         message = (
-            f"storage {storage.model.name} is ReadWriteOnce and running {noun} {', '.join(users.values())} {verb} it: "
-            f"write state: Stopped in the {noun}, or mode ReadOnly, or use a ReadWriteMany storage"
+            f"storage {storage.model.name} is ReadWriteOnce and running {noun} {', '.join(each.model.name for each in users)} {verb} it: "
+            f"write state: Stopped in the {noun}, or mode ReadOnly, or use a ReadWriteMany storage{explain_copy(tenant.name, storage.model.name, users)}"
         )
-        yield storage.make_finding(MODE_FIELD, message, RULE, related=tuple(users))
+        yield storage.make_finding(MODE_FIELD, message, RULE, related=tuple(each.path for each in users))
+
+
+def list_running_users(tenant: ScopeDeclarations, storage: str) -> list[DeclarationFile[GPUInstance]]:
+    """Return the running instances of a tenant that mount a storage."""
+    return [
+        instance
+        for instance in tenant.of_kind(GPUInstance).values()
+        if instance.model.spec.state == "Running" and instance.model.spec.mounts(storage)
+    ]
+
+
+def explain_copy(tenant: str, storage: str, users: list[DeclarationFile[GPUInstance]]) -> str:
+    """Return an advice with the command that copies files to a storage through a running instance; empty if none can write."""
+    for instance in sorted(users, key=lambda each: "SSH" not in each.model.spec.access):
+        name, spec = f"{tenant}/{instance.model.name}", instance.model.spec
+        for mount in spec.storages:
+            if mount.name == storage and not mount.read_only:
+                shell = f"$(allot instance open {name} --ssh)" if "SSH" in spec.access else f"allot exec {name} --"
+                return f"; or copy files through the instance: `tar -c FILES | {shell} tar -C {mount.mount_path} -x`"
+    return ""

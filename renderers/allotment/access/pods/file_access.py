@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import http.client
 import ssl
 import threading
@@ -17,11 +18,16 @@ from allotment.adapters.cluster.port_forward import forward_port
 from allotment.adapters.declaration_source import Source
 from allotment.adapters.file_server import REQUEST_SECONDS, FileServer, TransferError
 from allotment.adapters.http_responses import ApiError, ApiUnavailable
-from allotment.declared.inventory import DeclarationFile
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.layout import PLATFORM
+from allotment.declared.reading import read_folder
 from allotment.manifests import names
+from allotment.preparation.sources import is_single_writer
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
+from allotment.rules.accessors import explain_copy, list_running_users
+from allotment.services.check.workers import read_scope
 
 if TYPE_CHECKING:
     from allotment.adapters.cluster.api import ApiServer
@@ -31,8 +37,11 @@ _TOKEN_SECONDS = 10.0  # the age at which a token is read again; the stored toke
 _REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
-def find_storage(source: Source, tenant: str, name: str) -> DeclarationFile[GPUStorage]:
-    """Return a declared storage with an accessor. Raises OperationRefused, with similar names or the way out."""
+def find_storage(source: Source, tenant: str, name: str, *, is_upload: bool = False) -> DeclarationFile[GPUStorage]:
+    """Return a declared storage with an accessor, which permits an upload if `is_upload` is true.
+
+    Raises OperationRefused, with similar names or the way out.
+    """
     folder = read_tenant(source, tenant)
     storage = folder.of_kind(GPUStorage).get(name)
     if storage is None:
@@ -42,15 +51,31 @@ def find_storage(source: Source, tenant: str, name: str) -> DeclarationFile[GPUS
             f"{escape_unprintable(tenant)} declares no valid storage named {quote_value(name)}"
             f"{suggest_name(name, folder.of_kind(GPUStorage))}"
         )
+    if is_upload:
+        _check_users(source, folder, storage.model)
     if storage.model.spec.accessor is None:
         raise OperationRefused(
             f"storage {tenant}/{name} has no file server: write `accessor: {{}}` below `spec:` in {storage.path}, and open a pull"
             " request; a bucket has no file server: use an S3 client in an instance"
         )
+    if is_upload:
+        _require_writable(storage, tenant)
     return storage
 
 
-def require_writable(storage: DeclarationFile[GPUStorage], tenant: str) -> None:
+def _check_users(source: Source, folder: ScopeDeclarations, storage: GPUStorage) -> None:
+    """Raise OperationRefused if a running instance mounts a ReadWriteOnce storage: no file server may change its files."""
+    platform = read_folder(PLATFORM, read_scope(source, PLATFORM).files)[0]
+    users = list_running_users(folder, storage.name)
+    if users and is_single_writer(Catalog(platform, {}, datetime.datetime.now(datetime.UTC).date()), storage):
+        raise OperationRefused(
+            f"storage {folder.name}/{storage.name} is ReadWriteOnce, and the running instance {users[0].model.name} mounts it, so"
+            f" its file server can't write to it: stop the instance, `allot instance stop {folder.name}/{users[0].model.name} --pr`"
+            f"{explain_copy(folder.name, storage.name, users)}"
+        )
+
+
+def _require_writable(storage: DeclarationFile[GPUStorage], tenant: str) -> None:
     """Raise OperationRefused if the declared accessor of a storage doesn't permit that files are changed."""
     accessor = storage.model.spec.accessor
     if accessor is not None and not accessor.allows_writing:
