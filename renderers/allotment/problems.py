@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 FieldPath = tuple["str | int", ...]
 
 _UNPRINTABLE = re.compile("[^\x20-\x7e]")
+_TYPOGRAPHIC_QUOTES = re.compile("([“”„‘’‚«»])(.*)([“”‘’«»])", re.DOTALL)  # people paste them
 
 
 _MIN_SECRET_LENGTH = 6  # a shorter text occurs in other words too
@@ -46,9 +47,12 @@ def escape_unprintable(text: str, limit: int = 120) -> str:
 def quote_value(value: object) -> str:
     """Return a value as text for a message.
 
-    A string is quoted, escaped and cut. For a mapping or a list, the text only names the type.
+    A string is quoted, escaped and cut. For a mapping or a list, the text only names the type. Typographic quotes around a
+    string stay, with an advice.
     """
     if isinstance(value, str):
+        if match := _TYPOGRAPHIC_QUOTES.fullmatch(value):
+            return f"{match[1]}{escape_unprintable(match[2])}{match[3]} with typographic quotes (write plain quotes)"
         return f"'{escape_unprintable(value)}'"
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -281,3 +281,18 @@ def test_sarif_says_what_each_rule_demands(broken: Path, allot: Allot) -> None:
     for rule in run["tool"]["driver"]["rules"]:
         assert rule["help"]["text"] == " ".join(rule_pages()[rule["id"]].split())
         assert rule["help"]["text"].startswith(rule["shortDescription"]["text"].rstrip("."))
+
+
+def test_a_missing_reference_lists_the_declared_names(sample: Path, allot: Allot) -> None:
+    edit(sample, ADA, "  cluster: eu-1\n", "")
+    result = allot("validate", "--repo", sample, "--as-of", DAY)
+    message = "spec.cluster: is missing: write the name of a declared Cluster; known: eu-1, us-1 [required]"
+    assert [line.split(": ", 1)[1] for line in errors(result)] == [message]
+
+
+def test_a_wrong_file_name_does_not_hide_the_problems_of_the_file(sample: Path, allot: Allot) -> None:
+    (sample / ADA).rename(sample / "tenants/solo-ada/instances/WebUI.yaml")
+    edit(sample, "tenants/solo-ada/instances/WebUI.yaml", "  cluster: eu-1\n", "  cluster: eu-1\n  state: On\n")
+    lines = errors(allot("validate", "--repo", sample, "--as-of", DAY))
+    assert any("file name 'WebUI' is not allowed" in line for line in lines), lines
+    assert any("spec.state: 'On' is not allowed: write one of Running, Stopped" in line for line in lines), lines

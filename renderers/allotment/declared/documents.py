@@ -77,6 +77,9 @@ class _TooManyEvents(UnreadableDeclaration):
     """The file has more events than MAX_EVENTS."""
 
 
+MISSING_BLANK = re.compile(r"[ -]*([A-Za-z][A-Za-z0-9]*):([^\s:/][^:]*)")  # `name:webui`, and no URL
+_MAX_LINE = 200
+
 # libyaml accepts a comment directly after the indicator of a block scalar (`|#`); YAML and the pure parser do not.
 _DISPUTED_BLOCK = re.compile(r"[|>][+0-9-]*#")
 
@@ -118,9 +121,29 @@ def _read_with_pure_parser(
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         reason = escape_unprintable(str(getattr(error, "problem", None) or "it can't be read"))
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        raise UnreadableDeclaration(
-            f"invalid YAML: {reason}; look at this line and the one before", "syntax", line, column
-        ) from None
+        advice = "look at this line and the one before"
+        starts = [each.line + 1 for each in (getattr(error, "context_mark", None), mark) if each]
+        if match := _find_missing_blank(text, starts):
+            line, column, advice = match
+        raise UnreadableDeclaration(f"invalid YAML: {reason}; {advice}", "syntax", line, column) from None
+
+
+def _find_missing_blank(text: str, lines: list[int]) -> tuple[int, int, str] | None:
+    """Return the line and column of a key without a blank after its colon, at or before a syntax error, with an advice."""
+    every = text.splitlines()
+    for line in dict.fromkeys(number for each in lines for number in (each, each - 1)):
+        if 1 <= line <= len(every) and (match := MISSING_BLANK.fullmatch(every[line - 1][:_MAX_LINE].rstrip())):
+            return (
+                line,
+                match.start(1) + 1,
+                f"a blank is missing after the colon: write `{escape_pair(match[1], match[2])}`",
+            )
+    return None
+
+
+def escape_pair(key: str, value: str) -> str:
+    """Return a key and its value as YAML in a message."""
+    return f"{key}: {escape_unprintable(value, 60)}"
 
 
 def parse_events(text: str) -> Iterator[Any]:

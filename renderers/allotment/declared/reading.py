@@ -17,10 +17,12 @@ from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.layout import DeclarationPath, Scope, parse_path, path_of
+from allotment.declared.references import reference_fields
 from allotment.declared.values import RULES_BY_PATTERN
 from allotment.problems import FieldPath, Finding, Problem, escape_unprintable, format_field, quote_value
 
 MAX_REMEMBERED = 500
+_VALID_NAME = "valid-name"
 _ReadResult = tuple[DeclarationFile[Declaration] | None, list[Problem]]
 _read_cache: dict[tuple[str, bytes], _ReadResult] = {}  # the newest results, by path and SHA-256
 
@@ -62,13 +64,21 @@ def _read_uncached(
     try:
         model = declaration_path.kind.model.model_validate(value)
     except ValidationError as error:
-        return None, _merge_problems(
-            noted, locate_problems(_build_findings(path, declaration_path.kind.model, error), data)
-        )
-    if model.metadata.name != declaration_path.name:
-        message = f"{quote_value(model.metadata.name)} does not match the path: write {declaration_path.name}, or move the file"
-        noted += locate_problems([Finding(path, ("metadata", "name"), message, "name")], data)
+        findings = [
+            *_check_name(path, value, declaration_path),
+            *_build_findings(path, declaration_path.kind.model, error),
+        ]
+        return None, _merge_problems(noted, locate_problems(findings, data))
+    noted += locate_problems(list(_check_name(path, value, declaration_path)), data)
     return (None if noted else DeclarationFile(path, data, model)), noted
+
+
+def _check_name(path: str, value: dict[str, Any], declaration_path: DeclarationPath) -> Iterator[Finding]:
+    metadata = value.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if isinstance(name, str) and name != declaration_path.name:
+        message = f"{quote_value(name)} does not match the path: write {declaration_path.name}, or move the file"
+        yield Finding(path, ("metadata", "name"), message, "name")
 
 
 def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[ScopeDeclarations, list[Problem]]:
@@ -82,6 +92,7 @@ def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[Scope
             continue
         if isinstance(declaration_path, Finding):
             problems += locate_problems([declaration_path], b"")
+            problems += _read_misnamed(path, data)
             continue
         declaration, wrong = read_declaration(path, data, declaration_path)
         problems += wrong
@@ -90,6 +101,16 @@ def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[Scope
         else:
             declared.append(declaration)
     return ScopeDeclarations(scope, declared, broken), problems
+
+
+def _read_misnamed(path: str, data: bytes) -> list[Problem]:
+    """Return the problems of a file with an invalid name, except those of the name."""
+    folder = path.rpartition("/")[0]
+    declaration_path = parse_path(f"{folder}/{_VALID_NAME}.yaml") if path.endswith(".yaml") else None
+    if not isinstance(declaration_path, DeclarationPath):
+        return []
+    problems = read_declaration(path, data, declaration_path)[1]
+    return [problem for problem in problems if problem.field != "metadata.name"]
 
 
 def _merge_problems(noted: list[Problem], wrong: list[Problem]) -> list[Problem]:
@@ -197,6 +218,21 @@ _TYPE_TEXTS = {
 }
 
 
+MISSING_NAME = "write the name of a declared "  # the start of the advice in a finding about a missing reference
+_STORAGES_HINT = "mount a GPUStorage in spec.storages, with its name and mountPath"
+_UNIT_HINT = "the GPUSpec sets the GPU, CPU, memory and disk: write spec.gpuSpec"
+_SCHEDULE_HINT = "not yet: no instance starts or stops by itself; `allot instance stop` stops it"
+# Fields of other programs, which people write into the spec of an instance.
+_INSTANCE_HINTS = {
+    **dict.fromkeys(("volumes", "volumeMounts", "mounts", "volume"), _STORAGES_HINT),
+    **dict.fromkeys(("gpu", "gpus", "cpu", "memory", "resources", "disk"), _UNIT_HINT),
+    **dict.fromkeys(("schedule", "idleTimeout", "autoStop", "ttl"), _SCHEDULE_HINT),
+    "sshKeys": "write `access: [SSH]` here, and the key at its person in members.yaml: spec.users[].sshKeys",
+    "ports": "did you mean spec.container.ports? With an app, the App declares the ports",
+    "secrets": "did you mean spec.container.env, with valueFrom.secretKeyRef?",
+}
+
+
 def _build_findings(path: str, model: type[BaseModel], error: ValidationError) -> list[Finding]:
     """Return the first MAX_FINDINGS errors as findings. If there are more errors, a last finding says how many."""
     errors = _without_misspelt_twins(model, error.errors(include_url=False))
@@ -234,7 +270,7 @@ def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
     field: FieldPath = tuple(part for part in detail["loc"] if part != "[key]")
     at_key = "[key]" in detail["loc"]
     if kind == "missing":
-        return Finding(path, field, "is missing: write it", "required")
+        return Finding(path, field, f"is missing: {_describe_missing(model, field)}", "required")
     if kind == "extra_forbidden":
         return Finding(
             path,
@@ -247,6 +283,10 @@ def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
         choices = [part.strip("' ") for part in context["expected"].replace(" or ", ", ").split(",")]
         return Finding(path, field, f"{quote_value(value)} is not allowed: write one of {', '.join(choices)}", "enum")
     if kind in _TYPE_TEXTS:
+        if kind != "string_type" and isinstance(value, str) and (match := documents.MISSING_BLANK.fullmatch(value)):
+            pair = documents.escape_pair(match[1], match[2])
+            message = f"{quote_value(value)} is text, because a blank is missing after the colon: write `{pair}`"
+            return Finding(path, field, message, "type")
         return Finding(path, field, f"{quote_value(value)} is not {_TYPE_TEXTS[kind]}", "type")
     if kind == "string_pattern_mismatch":
         rule, want = RULES_BY_PATTERN[context["pattern"]]
@@ -279,6 +319,19 @@ def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
     )
 
 
+def _describe_missing(model: type[BaseModel], field: FieldPath) -> str:
+    """Return what to write into a missing field: the values of an enum, or the kind of the declaration that it names."""
+    parent = _model_at(model, field[:-1])
+    info = next((each for each in parent.model_fields.values() if each.alias == field[-1]), None) if parent else None
+    if parent is None or info is None:
+        return "write it"
+    annotation = without_optional(info.annotation)
+    if typing.get_origin(annotation) is typing.Literal:
+        return f"write one of {', '.join(map(str, typing.get_args(annotation)))}"
+    kind = next((each.to.kind for each in reference_fields(parent) if each.alias == field[-1] and each.to), "")
+    return f"{MISSING_NAME}{kind}" if kind and annotation is str else "write it"
+
+
 def _intended_field(model: type[BaseModel], field: FieldPath) -> str:
     """Return a suggestion for an unknown field.
 
@@ -290,6 +343,8 @@ def _intended_field(model: type[BaseModel], field: FieldPath) -> str:
     hint = suggest_name(name, here)
     if hint.startswith("; did you mean"):
         return hint
+    if len(field) == 2 and field[0] == "spec" and model.__name__ == "GPUInstance" and name in _INSTANCE_HINTS:
+        return f"; {_INSTANCE_HINTS[name]}"
     fields = list(_fields_below(model))
     for path, _ in fields:
         if path.rpartition(".")[2] == name:
@@ -322,6 +377,12 @@ def _fields_below(model: Any) -> Iterator[tuple[str, Any]]:
 
 def _fields_at(model: Any, field: FieldPath) -> list[str]:
     """Return the names of the fields that `model` allows in the mapping at `field`."""
+    current = _model_at(model, field)
+    return [field_info.alias or "" for field_info in current.model_fields.values()] if current else []
+
+
+def _model_at(model: Any, field: FieldPath) -> type[BaseModel] | None:
+    """Return the model of the mapping at `field`; None if it is no model."""
     current: Any = model
     for part in field:
         if isinstance(current, type) and issubclass(current, BaseModel):
@@ -332,9 +393,7 @@ def _fields_at(model: Any, field: FieldPath) -> list[str]:
         elif typing.get_args(current):
             current = typing.get_args(current)[-1]
         current = without_optional(current)
-    if isinstance(current, type) and issubclass(current, BaseModel):
-        return [field_info.alias or "" for field_info in current.model_fields.values()]
-    return []
+    return current if isinstance(current, type) and issubclass(current, BaseModel) else None
 
 
 def without_optional(annotation: Any) -> Any:

@@ -98,7 +98,7 @@ REASONS: dict[str, Reason] = {
     ),
     word.NOT_PUBLISHED: Reason(
         "it is merged and not published yet",
-        "wait a few minutes, then look at the publisher",
+        "wait a few minutes, then send the platform team the output of `allot status TENANT/NAME`, because publishing has stopped",
     ),
     word.TENANT_KEPT: Reason(
         "its tenant is retained at its last published manifests: it is invalid, or the brake or a refused deletion stopped it",

@@ -22,10 +22,10 @@ from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.kinds.tenant import Tenant
-from allotment.declared.reading import suggest_declared_name, suggest_name
+from allotment.declared.reading import MISSING_NAME, suggest_declared_name, suggest_name
 from allotment.declared.references import ReferenceTo, references
 from allotment.preparation.sources import is_bucket
-from allotment.problems import Finding, quote_value
+from allotment.problems import Finding, Problem, quote_value
 from allotment.rules.tally import Tally
 
 RULE = "reference"
@@ -86,6 +86,19 @@ def _absent(catalog: Catalog, folder: ScopeDeclarations, to: ReferenceTo, name: 
         else ()
     )
     return where[kind.scope] + suggest_declared_name(name, target, kind.model, without=volumes)
+
+
+def add_names(catalog: Catalog, folder: ScopeDeclarations, problem: Problem) -> Problem:
+    """Return a problem; if it is a missing reference, with the names that the field may have."""
+    _, is_reference, kind = problem.message.partition(MISSING_NAME)
+    if not is_reference or kind not in KINDS or problem.rule != "required":
+        return problem
+    names = (
+        catalog.clusters
+        if kind == Cluster.__name__
+        else (catalog.platform if KINDS[kind].scope == "platform" else folder).of_kind(KINDS[kind].model)
+    )
+    return problem._replace(message=problem.message + suggest_name("", names))
 
 
 def _lifecycle_findings(

@@ -223,11 +223,13 @@ class _TenantJob(Generic[A]):
     def check_rules(self, catalog: Catalog, source: Source) -> None:
         """Apply the rules to the tenant."""
         from allotment.rules import TENANT_RULES
+        from allotment.rules.references import add_names
 
         if (folder := self.folder) is not None:
             with self._within_budget():
                 every = (finding for check in TENANT_RULES.values() for finding in check(catalog, folder))
                 self.problems += _locate_first_findings(list(self.budget.meter(every)), source)
+                self.problems = [add_names(catalog, folder, problem) for problem in self.problems]
 
     def build_tally_entry(self, catalog: Catalog, runtime_states: RuntimeStates) -> None:
         """Build the tally entry of the tenant."""
