@@ -255,3 +255,10 @@ def test_a_repetition_commits_the_written_files(empty_tenant: Place) -> None:
     output, status = finish(ask(empty_tenant, "--yes", "--commit", *PLACE))
     assert status == 0, output
     assert git(empty_tenant.root, "show", "--name-only", "--format=", "HEAD").split() == [INSTANCE]
+
+
+def test_the_plan_of_several_replicas_says_that_they_are_independent(empty_tenant: Place, allot: Allot) -> None:
+    words = ("ml-orbit/api", *PLACE, "--app", "vllm", "--dry-run", "--repo", empty_tenant.root)
+    note = "replicas are independent copies: each has its own unit and disk, and a request reaches any of them\n"
+    assert f"its 3 {note}" in allot("instance", "create", *words, "--replicas", "3").out
+    assert note not in allot("instance", "create", *words).out

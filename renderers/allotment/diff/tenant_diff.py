@@ -62,7 +62,10 @@ def compare_tenant(before: TenantSide, after: TenantSide, cache: DiffCache) -> T
         action, why = _resource_action(
             before, after, tree_path.kind, name=tree_path.resource_name, cluster=cluster, data=(old, new), cache=cache
         )
-        effect = _pod_effect(after, tree_path.resource_name, old, new) if tree_path.kind == INSTANCE.word else None
+        effect = None
+        if tree_path.kind == INSTANCE.word:
+            effect = _pod_effect(after, tree_path.resource_name, old, new)
+            why += _describe_replicas(before, after, tree_path.resource_name)
         changes.append(
             ResourceChange(
                 tenant=tree_path.tenant,
@@ -106,6 +109,19 @@ def _resource_action(
     return (
         "replaced" if both_run and _pod_template(old_deployment) != _pod_template(new_deployment) else "changed"
     ), why
+
+
+def _describe_replicas(before: TenantSide, after: TenantSide, name: str) -> tuple[str, ...]:
+    """Return a note about the replicas of an instance that becomes several; empty for other changes."""
+    old, new = (
+        declared.model.spec.replicas if (declared := side.folder.of_kind(GPUInstance).get(name)) else 1
+        for side in (before, after)
+    )
+    if old > 1 or new <= 1:
+        return ()
+    return (
+        f"its {new} replicas are independent copies: each has its own unit and disk, and a request reaches any of them",
+    )
 
 
 def _pod_effect(after: TenantSide, name: str, *ends: bytes | None) -> Effect:
