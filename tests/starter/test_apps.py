@@ -32,3 +32,9 @@ def test_an_app_needs_no_privileges(app: CatalogApp) -> None:
 
 def test_the_accessor_has_the_version_that_allotment_is_tested_with() -> None:
     assert parse_image_reference(FILES_IMAGE).tag == "v0.46.0"
+
+
+def test_only_a_cache_is_optional() -> None:
+    versions = [app_version(app, f"{app.image}@{DIGEST}") for app in APPS.values()]
+    assert [each["path"] for version in versions for each in version["folders"] if each.get("optional")] == ["/models"]
+    assert all(set(app.caches) <= set(app.folders) for app in APPS.values())

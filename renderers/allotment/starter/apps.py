@@ -15,8 +15,8 @@ from allotment.edits.new_declaration import build_declaration
 class CatalogApp(NamedTuple):
     """An app that `allot app add` can declare. `container` is the container of its version, without the image.
 
-    `folders` maps a path in the container to the description of its files. `sources` are the URLs of the documentation
-    of the image.
+    `folders` maps a path in the container to the description of its files. `caches` lists the folders with files that the
+    program can fetch again. `sources` are the URLs of the documentation of the image.
     """
 
     name: str
@@ -27,6 +27,7 @@ class CatalogApp(NamedTuple):
     container: Mapping[str, Any]
     folders: Mapping[str, str]
     sources: tuple[str, ...]
+    caches: tuple[str, ...] = ()
 
 
 def _serve_http(port: int, ready_path: str, start_timeout: str, base_path: str = "/") -> dict[str, Any]:
@@ -107,6 +108,7 @@ _VLLM = CatalogApp(
     },
     folders={"/models": "The cache of Hugging Face, so that a restart downloads no model again."},
     sources=("https://docs.vllm.ai/en/latest/deployment/docker.html",),
+    caches=("/models",),
 )
 
 _CODE_SERVER = CatalogApp(
@@ -139,7 +141,10 @@ FIRST_ADD_ONS = ("cert-manager", "envoy-gateway", "nvidia-device-plugin")
 
 def app_version(app: CatalogApp, image: str) -> dict[str, Any]:
     """Return the version of a catalog app as a field of an App's `spec.versions`; `image` has a digest."""
-    folders = [{"path": path, "description": text} for path, text in app.folders.items()]
+    folders = [
+        {"path": path, "description": text, **({"optional": True} if path in app.caches else {})}
+        for path, text in app.folders.items()
+    ]
     return {"version": app.version, "container": {"image": image, **app.container}, "folders": folders}
 
 
