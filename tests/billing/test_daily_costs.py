@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.support.monthly_bills import bill
 from tests.support.priced_uses import OCTOBER, used
 
-from allotment.billing.daily_costs import sum_daily_costs, sum_gpu_hours
+from allotment.billing.daily_costs import split_line, sum_daily_costs, sum_gpu_hours
 from allotment.billing.monthly_bill import MonthlyBill
+from allotment.billing.periods import split_days
 from allotment.billing.prices import round_money
 from allotment.billing.recorded_use import Use
 from allotment.declared.values import GIBI
@@ -65,6 +66,30 @@ def test_a_part_of_a_gpu_is_a_fraction_of_an_hour() -> None:
         used("2026-10-05T06:00", "2026-10-05T16:00"), used("2026-10-05T06:00", "2026-10-05T07:00", offer="l4-whole")
     )
     assert sum_gpu_hours(result, result.invoices) == [("l4-quarter", Fraction(5, 2)), ("l4-whole", Fraction(1))]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 80_000), st.integers(1, 400_000), st.integers(0, 400_000)), min_size=1, max_size=6
+    ),
+    st.booleans(),
+)
+def test_the_parts_of_a_line_add_up_to_the_line(uses: list[tuple[int, int, int]], bills_unknown: bool) -> None:
+    def build(number: int, start: int, certain: int, unknown: int) -> Use:
+        moments = [OCTOBER.start + start, OCTOBER.start + start + certain, OCTOBER.start + start + certain + unknown]
+        values: dict[str, Any] = dict(zip(("start", "certain_end", "end"), moments, strict=True))
+        return used("2026-10-01T00:00", "2026-10-01T01:00", uid=f"p{number}")._replace(
+            labels={"team": f"t{number % 2}"}, **values
+        )
+
+    result = bill(*(build(number, *values) for number, values in enumerate(uses)), bills_unknown=bills_unknown)
+    starts = split_days(result.period, result.zone)
+    for line in result.invoices[0].lines:
+        parts = split_line(result, line, starts)
+        assert sum(part.amount for part in parts) == line.amount
+        assert sum(part.weighted_seconds for part in parts) == line.weighted_seconds
+        assert [part.period.start for part in parts] == sorted({part.period.start for part in parts})
+        assert all(part.amount >= 0 for part in parts)
 
 
 @given(

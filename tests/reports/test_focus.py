@@ -49,10 +49,11 @@ def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_each_line_is_a_row_with_the_mandatory_columns() -> None:
+def test_each_day_of_a_line_is_a_row_with_the_mandatory_columns() -> None:
     result = example()
     focus = rows(render_focus(result))
-    assert len(focus) == len(result.invoices[0].lines) == 5
+    assert len({(row["ResourceId"], row["ChargeClass"]) for row in focus}) == len(result.invoices[0].lines) == 5
+    assert len({(row["ResourceId"], row["ChargePeriodStart"], row["ChargeClass"]) for row in focus}) == len(focus)
     assert set(MANDATORY) <= focus[0].keys()
     assert sum(Decimal(row["BilledCost"]) for row in focus) == result.total
     for row in focus:
@@ -61,24 +62,31 @@ def test_each_line_is_a_row_with_the_mandatory_columns() -> None:
 
 
 def test_a_row_names_the_resource_the_price_and_the_time() -> None:
-    instance = rows(render_focus(example()))[1]
+    instance, later = [row for row in rows(render_focus(example())) if row["ResourceName"] == "webui"][:2]
     assert instance["ResourceId"] == "eu-1/kite/instance/webui"
     assert (instance["ServiceCategory"], instance["ServiceSubcategory"]) == ("Compute", "Containers")
     assert (instance["PricingQuantity"], instance["PricingUnit"], instance["ListUnitPrice"]) == (
-        "20.0000000000",
+        "10.0000000000",
         "Unit-Hours",
         "0.21",
     )
     assert (instance["ChargePeriodStart"], instance["ChargePeriodEnd"]) == (
-        "2026-10-05T06:00:00Z",
-        "2026-10-07T16:00:00Z",
+        "2026-10-04T22:00:00Z",
+        "2026-10-05T22:00:00Z",
     )
+    assert later["ChargePeriodStart"] == "2026-10-06T22:00:00Z"
     assert (instance["BillingPeriodStart"], instance["BillingPeriodEnd"]) == (
         "2026-09-30T22:00:00Z",
         "2026-10-31T23:00:00Z",
     )
     assert json.loads(instance["Tags"]) == {"cost": '"4,7"', "team": "film"}
-    assert instance["InvoiceId"] == "2026-10/kite"
+
+
+def test_only_a_closed_month_has_an_invoice() -> None:
+    row = rows(render_focus(example()))[0]
+    assert (row["InvoiceId"], row["x_IsFinal"]) == ("", "false")
+    row = rows(render_focus(example()._replace(closed_in="c0ffee")))[0]
+    assert (row["InvoiceId"], row["x_IsFinal"]) == ("2026-10/kite", "true")
 
 
 def test_storages_are_in_gib_months_and_a_use_without_a_price_has_no_unit_price() -> None:

@@ -66,8 +66,9 @@ def command(
     day in the billing time zone. The command reads the prices of the merged declarations, and changes nothing. A closed month
     is computed from the commits of its closing (`allot month close`). The next month has the adjustments of closed months.
 
-    With -o focus, the command writes CSV in the format FOCUS 1.2, with a row for each line. With -o svg, the command draws the
-    cost of each day, and the hours of physical GPUs by spec. -o html has the same plots.
+    With -o focus, the command writes CSV in the format FOCUS 1.2, with a row for each line and day of the billing time zone.
+    The column InvoiceId has a value only for a closed month, and x_IsFinal says whether the bill is final. With -o svg, the
+    command draws the cost of each day, and the hours of physical GPUs by spec. -o html has the same plots.
 
     If nobody observed the cluster when a use ended, the time after the last observation is free, unless the platform declares
     `billing.unknown: Billed`.

@@ -1,7 +1,7 @@
 """Writes a bill in the format FOCUS 1.2 (FinOps Open Cost and Usage Specification), as CSV.
 
-Each row is a line of an invoice. The file has the mandatory columns of FOCUS 1.2, and the columns that tools for FOCUS 1.0
-require. Source: https://focus.finops.org/focus-specification/v1-2/
+Each row is a line of an invoice on a day of the billing time zone. The file has the mandatory columns of FOCUS 1.2, the
+columns that tools for FOCUS 1.0 require, and x_IsFinal. Source: https://focus.finops.org/focus-specification/v1-2/
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import json
 from collections.abc import Iterator
 from decimal import Decimal
 
+from allotment.billing.daily_costs import LinePart, split_line
 from allotment.billing.invoices import Invoice, InvoiceLine
 from allotment.billing.monthly_bill import MonthlyBill
-from allotment.billing.periods import format_moment, month_period
+from allotment.billing.periods import format_moment, split_days
 from allotment.billing.recorded_use import RESERVED_KIND
 from allotment.declared.tenant_resources import INSTANCE, SNAPSHOT, STORAGE
 from allotment.problems import escape_unprintable
@@ -42,29 +43,32 @@ _DIGITS = Decimal("0.0000000001")
 
 
 def render_focus(bill: MonthlyBill) -> str:
-    """Return the lines of all invoices of a bill as CSV (RFC 4180, with \\n). Times are in UTC.
+    """Return the lines of all invoices of a bill by day as CSV (RFC 4180, with \\n). Times are in UTC.
 
-    A line without a price has the cost 0 and no unit price. The sum of BilledCost is the sum of the invoices.
+    A line without a price has the cost 0 and no unit price. The sum of BilledCost is the sum of the invoices. Only a closed
+    month has an InvoiceId, because the invoices of another month may change.
     """
-    rows = [_build_row(bill, invoice, line) for invoice in bill.invoices for line in invoice.lines]
+    starts = split_days(bill.period, bill.zone)
     text = io.StringIO()
     writer = csv.DictWriter(text, sorted(_COLUMNS), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    for invoice in bill.invoices:
+        for line in invoice.lines:
+            writer.writerows(_build_row(bill, invoice, line, part) for part in split_line(bill, line, starts))
     return text.getvalue()
 
 
-def _build_row(bill: MonthlyBill, invoice: Invoice, line: InvoiceLine) -> dict[str, str]:
-    return dict.fromkeys(_EMPTY_COLUMNS, "") | dict(_list_cells(bill, invoice, line))
+def _build_row(bill: MonthlyBill, invoice: Invoice, line: InvoiceLine, part: LinePart) -> dict[str, str]:
+    return dict.fromkeys(_EMPTY_COLUMNS, "") | dict(_list_cells(bill, invoice, line, part))
 
 
-def _list_cells(bill: MonthlyBill, invoice: Invoice, line: InvoiceLine) -> Iterator[tuple[str, str]]:
+def _list_cells(bill: MonthlyBill, invoice: Invoice, line: InvoiceLine, part: LinePart) -> Iterator[tuple[str, str]]:
     key = line.key
     category, subcategory, service = _SERVICES[key.kind]
     unit = _UNITS.get(key.kind, _STORED_UNIT)
     price = "" if key.price is None else f"{key.price:f}"
-    amount, units = f"{line.amount:f}", f"{quantity(key, line.weighted_seconds).quantize(_DIGITS):f}"
-    start, end = _find_charge_period(bill, line)
+    amount, units = f"{part.amount:f}", f"{quantity(key, part.weighted_seconds).quantize(_DIGITS):f}"
+    start, end = part.period
     offer = _text(key.offer or "unknown")
     yield from (("BilledCost", amount), ("ContractedCost", amount), ("EffectiveCost", amount), ("ListCost", amount))
     yield from (("ContractedUnitPrice", price), ("ListUnitPrice", price), ("PricingCategory", "Standard"))
@@ -77,21 +81,14 @@ def _list_cells(bill: MonthlyBill, invoice: Invoice, line: InvoiceLine) -> Itera
     yield from (("ChargeCategory", "Usage"), ("ChargeClass", "Correction" if line.adjusts else ""))
     yield "ChargeDescription", _text(f"{format_resource(line)} ({key.offer or 'unknown spec'})")
     yield "ChargeFrequency", "Usage-Based"
-    yield "InvoiceId", _text(f"{bill.month}/{invoice.tenant}")
+    yield "InvoiceId", _text(f"{bill.month}/{invoice.tenant}") if bill.closed_in else ""
     yield from ((column, _text(bill.provider)) for column in ("InvoiceIssuerName", "ProviderName", "PublisherName"))
     yield from (("RegionId", _text(key.cluster)), ("RegionName", _text(key.cluster)))
     yield "ResourceId", _text(f"{key.cluster}/{invoice.tenant}/{KIND_NAMES[key.kind]}/{key.name}")
     yield from (("ResourceName", _text(key.name)), ("ResourceType", KIND_NAMES[key.kind]))
     yield from (("ServiceCategory", category), ("ServiceSubcategory", subcategory), ("ServiceName", service))
     yield from (("SkuId", offer), ("SkuPriceId", f"{offer}@{price}" if price else ""))
-    yield "Tags", json.dumps(key.labels, sort_keys=True)
-
-
-def _find_charge_period(bill: MonthlyBill, line: InvoiceLine) -> tuple[int, int]:
-    """Return the time from the first to the last use on a line, or the month that the line adjusts."""
-    if line.adjusts:
-        return month_period(line.adjusts, bill.zone)
-    return min(part.start for part in line.parts), max(part.end for part in line.parts)
+    yield from (("Tags", json.dumps(key.labels, sort_keys=True)), ("x_IsFinal", str(bill.is_final).lower()))
 
 
 def _text(value: str) -> str:
@@ -129,5 +126,5 @@ _COLUMNS = (
         "PricingUnit",
     ),
     *("ProviderName", "PublisherName", "RegionId", "RegionName", "ResourceId", "ResourceName", "ResourceType"),
-    *("ServiceCategory", "ServiceName", "ServiceSubcategory", "SkuId", "SkuPriceId", "Tags"),
+    *("ServiceCategory", "ServiceName", "ServiceSubcategory", "SkuId", "SkuPriceId", "Tags", "x_IsFinal"),
 )
