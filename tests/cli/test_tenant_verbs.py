@@ -44,6 +44,58 @@ spec:
     )
 
 
+def test_a_file_of_tenants_is_one_change(place: Place, allot: Allot, tmp_path: Path) -> None:
+    file = tmp_path / "tenants.csv"
+    file.write_text(
+        "name,plan,admin,login,subject,admin-group,label\n"
+        "blue-fox,,fay,fay-b,00u1fay,,costs=4711;team=a\n"
+        "gray-owl,team,,,,owl-leads,\n"
+    )
+    result = allot(
+        "tenant", "create", "--from", file, "--plan", "starter", "--commit", "-o", "json", "--repo", place.root
+    )
+    assert result.code == 0, result
+    answer = json.loads(result.out)
+    assert (answer["stage"], answer["title"]) == ("Commit", "Create 2 tenants")
+    assert answer["resources"] == ["Members blue-fox", "Members gray-owl", "Tenant blue-fox", "Tenant gray-owl"]
+    text = (place.root / "tenants/blue-fox/tenant.yaml").read_text()
+    assert text.endswith('  labels:\n    costs: "4711"\n    team: a\nspec:\n  plan: starter\n')
+    assert (place.root / "tenants/gray-owl/tenant.yaml").read_text().endswith("spec:\n  plan: team\n")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("blue-fox,gold,fay,,,", "the platform has no Plan named 'gold'"),
+        ("blue-fox,,fay,,,", "no value for plan: write it, or add --plan"),
+        ("blue-fox,team,,,,", "no value for admin or admin-group: write one of them"),
+        ("blue-fox,team,,fay-b,,leads", "login and subject belong to a person: write a name such as ada in admin"),
+        ("blue-fox,team,Fay B,,,", "admin: 'Fay B' is not allowed"),
+        ("blue-fox,team,fay,fay b,,", "login: 'fay b' is not allowed"),
+        ("blue-fox,team,fay,,costs,", "label: 'costs' is not in the format KEY=VALUE"),
+        ("solo-ada,team,fay,,,", "tenants/solo-ada/tenant.yaml exists already"),
+        ("gray-owl,team,fay,,,", "'gray-owl' is in line 2 already"),
+    ],
+)
+def test_a_wrong_row_creates_no_tenant(row: str, message: str, place: Place, allot: Allot, tmp_path: Path) -> None:
+    file = tmp_path / "tenants.csv"
+    file.write_text(f"name,plan,admin,login,label,admin-group\ngray-owl,team,gus,,,\n{row}\n")
+    result = allot("tenant", "create", "--from", file, "--repo", place.root)
+    assert (result.code, result.out) == (2, "")
+    assert f"{file}:3: {message}" in result.err
+    assert not (place.root / "tenants/gray-owl").exists()
+
+
+def test_a_file_excludes_the_options_of_one_tenant(place: Place, allot: Allot, tmp_path: Path) -> None:
+    for words, name in ((("blue-fox",), "NAME"), (("--admin", "fay"), "--admin")):
+        result = allot("tenant", "create", *words, "--from", tmp_path / "tenants.csv", "--repo", place.root)
+        assert result.err.splitlines()[-1] == (
+            f"Error: {name}: the rows of --from have the values: omit it, or omit --from"
+        )
+    result = allot("tenant", "create", "--repo", place.root)
+    assert result.err.splitlines()[-1] == "Error: name the tenant: add NAME, or --from FILE to create several tenants"
+
+
 def test_questions_lead_to_a_tenant(place: Place) -> None:
     child = start_dialogue(place.root, *NEW)
     child.expect(r"2 +starter +3 +500Gi +300\.00\s+1 nvidia-l4")

@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import PROJECT
 
 from allotment.adapters.folder_source import FolderSource
+from allotment.edits.declarations import split_cluster_name
 from allotment.edits.input_rows import read_rows
 from allotment.edits.new_declaration import InvalidField
 from allotment.edits.stock_edits import (
@@ -18,7 +19,6 @@ from allotment.edits.stock_edits import (
     add_stock,
     add_stocks,
     remove_stocks,
-    split_stock_name,
 )
 from allotment.problems import OperationRefused
 from allotment.services.changes.declared_files import open_declarations
@@ -61,7 +61,10 @@ def test_a_stock_is_a_file_in_the_only_pool_that_fits() -> None:
             "node pool 'l4-ts4' can't have units of l4-whole: sharing none and timeSlicing with 4 replicas;"
             " pools of eu-1 that can: l4-whole",
         ),
-        ({"cluster": "us-1"}, "node pools of us-1 for units of l4-whole: none: declare a NodePool for it first"),
+        (
+            {"cluster": "us-1"},
+            "node pools of us-1 for units of l4-whole: none: `allot pool add us-1/NAME` declares a NodePool",
+        ),
     ],
 )
 def test_a_wrong_name_is_refused(changes: dict[str, str], message: str) -> None:
@@ -148,4 +151,4 @@ def test_stocks_are_removed_together_or_not_at_all() -> None:
 @pytest.mark.parametrize("text", ["eu-1", "/l4", "eu-1/", "a/b/c", ""])
 def test_a_stock_has_a_cluster_and_a_name(text: str) -> None:
     with pytest.raises(OperationRefused, match=r"is not in the format CLUSTER/NAME, such as eu-1/l4$"):
-        split_stock_name(text)
+        split_cluster_name(text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from allotment.cli.options import find_sample_folder
 
 if TYPE_CHECKING:
-    from allotment.starter.declarations import Blank
+    from allotment.edits.blanks import Blank
     from allotment.starter.program import Program
 
 

@@ -47,7 +47,7 @@ def ask_tenant_options(declarations: Declarations, answers: TenantAnswers, *, ne
 def _ask_plan(declarations: Declarations) -> str:
     names = declarations.list_names(Plan)
     if not names:
-        raise OperationRefused("the platform has no Plan: add a file to platform/plans first")
+        raise OperationRefused("the platform has no Plan: `allot tariff add NAME` declares it")
     currency = declarations.find(Platform, PLATFORM, "platform").model.spec.billing.currency
     sheet = Sheet("PLAN", "INSTANCES", "STORAGE", f"{currency}/MONTH", "GPUS", long=("GPUS",))
     for name in names:

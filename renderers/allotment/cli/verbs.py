@@ -90,16 +90,20 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("storages", "volumes"): "`allot storage list` lists the storages",
     ("tenants",): "`allot tenant list` lists the tenants",
     ("schedule", "cron", "autostop", "autostart", "idle", "timer"): _SCHEDULE,
-    ("node", "nodes", "pool", "pools"): (
-        "`allot stock list` shows the stocks with their units; a NodePool declares the nodes, in `static.nodes` or"
-        " `karpenter.maxNodes`"
+    ("node", "nodes", "pools"): (
+        "`allot stock list` shows the stocks with their units; `allot pool add` declares a NodePool, with its nodes in"
+        " `static.nodes` or `karpenter.maxNodes`"
     ),
     ("cordon", "uncordon", "drain"): (
         "not yet: run `kubectl cordon NODE`, and stop its instances by `allot instance stop TENANT/NAME`"
     ),
-    ("cluster", "clusters"): (
-        "`allot stock list` shows the clusters with their stocks; a folder in clusters/ declares a cluster, and `allot bootstrap`"
+    ("clusters",): (
+        "`allot stock list` shows the clusters with their stocks; `allot cluster add` declares a cluster, and `allot bootstrap`"
         " writes its configuration of Argo CD"
+    ),
+    ("plans", "tariffs"): (
+        "`allot tariff add` declares a tariff plan, `allot tenant list` shows the plan of each tenant; `allot plan` shows the effect"
+        " of a change"
     ),
     ("backup", "backups"): (
         "not yet for volumes: `allot storage snapshot TENANT/STORAGE NEW` creates a snapshot; `git clone --mirror` backs up the"

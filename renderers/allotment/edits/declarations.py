@@ -80,5 +80,13 @@ class Declarations(NamedTuple):
             )
 
 
+def split_cluster_name(text: str) -> tuple[str, str]:
+    """Return the cluster and the name of CLUSTER/NAME. Raises OperationRefused for another format."""
+    cluster, slash, name = text.partition("/")
+    if not (cluster and slash and name) or "/" in name:
+        raise OperationRefused(f"{quote_value(text)} is not in the format CLUSTER/NAME, such as eu-1/l4")
+    return cluster, name
+
+
 def _is_name(name: str) -> bool:
     return name_error(name, DEFAULT_MAX_NAME_LENGTH) is None

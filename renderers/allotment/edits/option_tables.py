@@ -163,6 +163,90 @@ GPU_SPEC_OPTIONS: Table = (
     OptionRow("display-name", "TEXT", "The name that people see.", "spec.displayName"),
     OptionRow("description", "TEXT", "The purpose of the GPUSpec.", "spec.description"),
 )
+CLUSTER_OPTIONS: Table = (
+    OptionRow(
+        "domain",
+        "DOMAIN",
+        "The domain of the URLs of instances in this cluster.",
+        "spec.domain",
+        "a domain such as us-2.gpu.acme.dev",
+    ),
+    OptionRow(
+        "oidc-issuer",
+        "URL",
+        "The OIDC issuer for logins, https://…",
+        "spec.oidc.issuer",
+        "the URL of the issuer such as https://id.acme.dev",
+    ),
+    OptionRow("destination", "NAME", "The name of the cluster in Argo CD. Default: NAME.", "spec.destination"),
+    OptionRow(
+        "disk-storage-class",
+        "NAME",
+        "The StorageClass of the disks of instances. Its reclaim policy is Delete.",
+        "spec.diskStorageClassName",
+    ),
+)
+POOL_OPTIONS: Table = (
+    OptionRow("gpu", "MODEL", "The model of the GPUs, such as nvidia-l4.", "spec.node.gpu.model"),
+    OptionRow("gpu-count", "NUMBER", "The number of GPUs of a node.", "spec.node.gpu.count", "the GPUs of a node"),
+    OptionRow(
+        "cpu",
+        "CORES",
+        "The CPU cores that pods may request on a node, without those of DaemonSets.",
+        "spec.node.cpu",
+        "whole cores such as 30",
+    ),
+    OptionRow("memory", "SIZE", "The same of the memory.", "spec.node.memory", "a size such as 120Gi"),
+    OptionRow("nodes", "NUMBER", "The number of nodes.", "spec.static.nodes", "a whole number such as 2"),
+    OptionRow(
+        "node-selector",
+        "KEY=VALUE",
+        "A label that only these nodes have. Repeatable. Default: pool=NAME.",
+        "spec.static.nodeSelector",
+        is_list=True,
+    ),
+)
+PLAN_OPTIONS: Table = (
+    OptionRow(
+        "gpu",
+        "MODEL=NUMBER",
+        "The most GPUs of a model. Other models are not allowed. Repeatable.",
+        "spec.quota.gpus",
+        "such as nvidia-l4=2",
+        parameter="gpus",
+        is_list=True,
+    ),
+    OptionRow("instances", "NUMBER", "The most instances.", "spec.quota.instances", "a whole number such as 10"),
+    OptionRow("storages", "NUMBER", "The most storages.", "spec.quota.storages", "a whole number such as 10"),
+    OptionRow("storage", "SIZE", "The most GiB of all storages.", "spec.quota.storage", "a size such as 1Ti"),
+    OptionRow(
+        "budget", "AMOUNT", "The most that a tenant costs in a month. Default: no limit.", "spec.budget.perMonth"
+    ),
+    OptionRow(
+        "sharing",
+        "MODE",
+        "Exclusive, TimeSlicing, Mig, Mps or Dra. Repeatable. Default: Exclusive.",
+        "spec.allow.sharing",
+        is_list=True,
+    ),
+    OptionRow(
+        "exposure",
+        "WHO",
+        "Members or Public. Repeatable. Default: Namespace only.",
+        "spec.allow.exposure",
+        parameter="exposures",
+        is_list=True,
+    ),
+    OptionRow(
+        "registry",
+        "HOST/PATH/",
+        "A registry of the tenants' own images. Repeatable. Default: only apps of the catalog.",
+        "spec.allow.imageRegistries",
+        parameter="registries",
+        is_list=True,
+    ),
+    OptionRow("display-name", "TEXT", "The name that people see.", "spec.displayName"),
+)
 
 
 def list_inputs(table: Table) -> dict[str, str]:

@@ -11,10 +11,11 @@ from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.edits.change_set import ChangeSet, merge_change_sets
-from allotment.edits.declarations import Declarations
-from allotment.edits.input_rows import Columns, InputFile, RowProblem, refuse_rows
-from allotment.edits.new_declaration import InvalidField, build_declaration, check_declaration, parse_number
+from allotment.edits.declarations import Declarations, split_cluster_name
+from allotment.edits.input_rows import Columns, InputFile
+from allotment.edits.new_declaration import build_declaration, check_declaration, parse_number
 from allotment.edits.option_tables import STOCK_OPTIONS
+from allotment.edits.row_changes import build_row_changes
 from allotment.manifests.yaml_text import without_empty
 from allotment.problems import OperationRefused, pluralize, quote_value
 from allotment.rules.pools import list_differences
@@ -34,14 +35,6 @@ class NewStock:
     tenant: str = ""
     node_pool: str = ""
     warm: str = ""
-
-
-def split_stock_name(text: str) -> tuple[str, str]:
-    """Return the cluster and the name of CLUSTER/NAME. Raises OperationRefused for another format."""
-    cluster, slash, name = text.partition("/")
-    if not (cluster and slash and name) or "/" in name:
-        raise OperationRefused(f"{quote_value(text)} is not in the format CLUSTER/NAME, such as eu-1/l4")
-    return cluster, name
 
 
 def add_stock(declarations: Declarations, stock: NewStock) -> ChangeSet:
@@ -71,24 +64,9 @@ def add_stocks(declarations: Declarations, file: InputFile) -> ChangeSet:
 
     Raises OperationRefused with the problems of all rows, each with its line.
     """
-    changes: list[ChangeSet] = []
-    problems = list(file.problems)
-    lines_by_path: dict[str, int] = {}
-    for row in file.rows:
-        try:
-            change = add_stock(declarations, _read_row(row.values))
-            (path,) = change.files
-            if path in lines_by_path:
-                raise OperationRefused(f"{quote_value(row.values['name'])} is in line {lines_by_path[path]} already")
-            lines_by_path[path] = row.line
-            changes.append(change)
-        except InvalidField as error:
-            problems.append(RowProblem(row.line, error.name_input(_COLUMNS_BY_FIELD)))
-        except OperationRefused as error:
-            problems.append(RowProblem(row.line, str(error)))
-    if problems:
-        raise refuse_rows(file.source, problems)
-    return merge_change_sets(changes, f"Add {pluralize(len(changes), 'stock')}")
+    return build_row_changes(
+        file, lambda row: add_stock(declarations, _read_row(row.values)), _COLUMNS_BY_FIELD, ("Add", "stock")
+    )
 
 
 def remove_stocks(declarations: Declarations, names: Sequence[tuple[str, str]]) -> ChangeSet:
@@ -105,7 +83,7 @@ def remove_stocks(declarations: Declarations, names: Sequence[tuple[str, str]]) 
 
 
 def _read_row(values: Mapping[str, str]) -> NewStock:
-    cluster, name = split_stock_name(values["name"])
+    cluster, name = split_cluster_name(values["name"])
     return NewStock(
         cluster=cluster,
         name=name,
@@ -134,6 +112,6 @@ def _choose_pool(declarations: Declarations, stock: NewStock) -> str:
             f" pools of {stock.cluster} that can: {listed}"
         )
     if not stock.node_pool and len(fitting) != 1:
-        fix = "name one of them" if fitting else "declare a NodePool for it first"
+        fix = "name one of them" if fitting else f"`allot pool add {stock.cluster}/NAME` declares a NodePool"
         raise OperationRefused(f"node pools of {stock.cluster} for units of {stock.gpu_spec}: {listed}: {fix}")
     return stock.node_pool or fitting[0]

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from allotment.declared import documents
 from allotment.declared.layout import MAX_NAME_LENGTHS, name_error
+from allotment.edits.blanks import Blank, list_cluster_blanks, locate_blank
+from allotment.edits.cluster_edits import build_cluster_spec
 from allotment.edits.new_declaration import build_declaration
 from allotment.manifests.yaml_text import dump_scalar
 from allotment.problems import quote_value
@@ -23,15 +25,6 @@ class Cloud(NamedTuple):
     admin: str
     currency: str
     time_zone: str
-
-
-class Blank(NamedTuple):
-    """A value that the team must supply: its path, line and field, and what to write there."""
-
-    path: str
-    line: int
-    field: str
-    description: str
 
 
 _OPTIONS = {"forge": "forge", "url": "url", "branch": "branch", "currency": "currency", "timeZone": "time_zone"}
@@ -83,18 +76,12 @@ def starter_declarations(cloud: Cloud, files_image: str = "") -> dict[str, bytes
             "budget": {"perMonth": "1500", "enforcement": "Deny"},
             "allow": {"sharing": ["Exclusive"], "exposure": ["Members"]},
         },
-        f"{folder}/cluster.yaml": {
-            "destination": {"name": cloud.cluster},
-            "domain": cloud.domain,
-            "gateway": {"name": "edge", "namespace": "edge", "sectionName": "https"},
-            "oidc": {
-                "issuer": cloud.issuer,
-                "clientID": "allotment",
-                "clientSecretRef": {"name": "oidc", "namespace": "edge"},
-            },
-            "storages": [{"storageSpec": STORAGE, "storageClassName": "block-retain", "capacity": "10Ti"}],
-            "diskStorageClassName": "block-delete",
-        },
+        f"{folder}/cluster.yaml": build_cluster_spec(
+            cloud.cluster,
+            cloud.domain,
+            cloud.issuer,
+            [{"storageSpec": STORAGE, "storageClassName": "block-retain", "capacity": "10Ti"}],
+        ),
         f"{folder}/node-pools/{POOL}.yaml": {
             "node": {"gpu": {"model": "nvidia-l4", "count": 2}, "cpu": 30, "memory": "120Gi"},
             "static": {"nodes": 1, "nodeSelector": {"pool": POOL}},
@@ -114,16 +101,6 @@ def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
         else ", and there are none yet: `allot app add` declares them"
     )
     blank_fields = [
-        (cluster, "spec.destination.name", "the cluster's name in Argo CD, as `argocd cluster list` says it"),
-        (cluster, "spec.gateway.name", f"your Gateway, with its namespace and the HTTPS listener of *.{cloud.domain}"),
-        (cluster, "spec.oidc.clientID", "the client that your identity provider knows"),
-        (cluster, "spec.oidc.clientSecretRef.name", "a Secret in that namespace, with the key client-secret"),
-        (
-            cluster,
-            "spec.storages[0].storageClassName",
-            "a StorageClass with the reclaim policy Retain, and its capacity",
-        ),
-        (cluster, "spec.diskStorageClassName", "a StorageClass with the reclaim policy Delete"),
         (pool, "spec.node", "the allocatable resources of a GPU node, minus those of DaemonSets"),
         (pool, "spec.static", "the number of nodes, and labels that only these nodes have"),
         (stock, "spec.count", "the units that you sell of them"),
@@ -139,7 +116,8 @@ def list_blanks(cloud: Cloud, files: dict[str, bytes]) -> list[Blank]:
         ),
         ("platform/platform.yaml", "spec.billing", "currency and time zone: neither can change once there are prices"),
     ]
-    return [Blank(path, _line_of_field(files[path], field), field, message) for path, field, message in blank_fields]
+    others = [locate_blank(path, files[path], field, message) for path, field, message in blank_fields]
+    return [*list_cluster_blanks(cluster, files[cluster], cloud.domain), *others]
 
 
 def invalid_values(cloud: Cloud, *, sample: bool = False) -> list[tuple[str, str]]:
@@ -187,11 +165,3 @@ def sample_platform(data: bytes, cloud: Cloud) -> bytes:
         place = places[("spec", "git", key)]
         lines[place.line - 1] = f"{lines[place.line - 1][: place.column - 1]}{dump_scalar(value)}"
     return ("\n".join(lines) + "\n").encode()
-
-
-def _line_of_field(data: bytes, field: str) -> int:
-    parts: list[str | int] = []
-    for part in field.split("."):
-        name, _, rest = part.partition("[")
-        parts += [name, int(rest.rstrip("]"))] if rest else [name]
-    return documents.find_positions(data)[tuple(parts)].key_line

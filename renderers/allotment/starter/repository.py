@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from allotment import VERSION
 from allotment.declared.kinds import KINDS
+from allotment.edits.blanks import Blank
 from allotment.manifests.yaml_text import dump_scalar
 from allotment.starter import ci
-from allotment.starter.declarations import Blank
 from allotment.starter.program import Program, install_commands, lock_files
 
 _ENVIRONMENT = "~/.local/share/allot/${PWD##*/}"

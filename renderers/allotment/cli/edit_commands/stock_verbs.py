@@ -63,7 +63,8 @@ def add(
       allot stock add us-1/h100-more --spec h100-one --count 8 --warm 1 --commit
       allot stock add --from stocks.csv --push
     """
-    from allotment.edits.stock_edits import NewStock, add_stock, split_stock_name
+    from allotment.edits.declarations import split_cluster_name
+    from allotment.edits.stock_edits import NewStock, add_stock
 
     settings = {f"--{row.name}": values[row.key] for row in STOCK_OPTIONS}
     if file is not None:
@@ -71,7 +72,7 @@ def add(
         return
     if target is None:
         raise click.UsageError("name the stock: add CLUSTER/NAME, or --from FILE to add several stocks")
-    cluster, name = split_stock_name(target)
+    cluster, name = split_cluster_name(target)
 
     def build(declarations: Declarations) -> ChangeSet:
         require_table_options(STOCK_OPTIONS, values, {"spec": list_choices(_list_specs(declarations))})
@@ -111,9 +112,10 @@ def remove(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
       allot stock remove eu-1/l4-whole-kite
       allot stock remove eu-1/a100-1g eu-1/a100-3g --push
     """
-    from allotment.edits.stock_edits import remove_stocks, split_stock_name
+    from allotment.edits.declarations import split_cluster_name
+    from allotment.edits.stock_edits import remove_stocks
 
-    names = [split_stock_name(target) for target in targets]
+    names = [split_cluster_name(target) for target in targets]
     run_change(options, lambda declarations: remove_stocks(declarations, names))
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.change_options import ChangeOptions, change_options
+from allotment.cli.change_options import ChangeOptions, Confirm, change_options
 from allotment.cli.change_run import run_change
 from allotment.cli.completers import complete_plans, complete_tenants
 from allotment.cli.edit_commands.field_options import (
     RequiredOption,
     list_choices,
     question_options,
+    read_file,
     read_ssh_keys,
     require_options,
     run_field_change,
@@ -39,7 +41,7 @@ _tenants_argument = click.argument(
 
 
 @click.command("create")
-@click.argument("name", metavar="NAME")
+@click.argument("target", metavar="[NAME]", required=False)
 @click.option("--plan", metavar="PLAN", shell_complete=complete_plans, help="The Plan, which sets quota and budget.")
 @click.option("--display-name", metavar="TEXT", help="The name that people see.")
 @click.option("--description", metavar="TEXT", help="The purpose of the tenant.")
@@ -47,11 +49,19 @@ _tenants_argument = click.argument(
 @click.option("--admin", metavar="USER", help="A name for the first Admin, for other files.")
 @click.option("--admin-group", metavar="GROUP", help="A group of Admins at the identity provider.")
 @identity_options
+@click.option(
+    "--from",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Create a tenant for each row: a YAML list (.yaml), or CSV with a header. Columns: name, plan, display-name,"
+    " description, label, admin, admin-group, login, subject.",
+)
 @question_options
 @change_options
 def create(
     *,
-    name: str,
+    target: str | None,
     plan: str | None,
     display_name: str | None,
     description: str | None,
@@ -61,6 +71,7 @@ def create(
     login: str | None,
     subject: str | None,
     ssh_keys: tuple[str, ...],
+    file: Path | None,
     is_confirmed: bool,
     no_input: bool,
     options: ChangeOptions,
@@ -72,6 +83,9 @@ def create(
 
     --login, --subject and --ssh-key belong to the person that --admin names. `allot member add` adds more people.
 
+    With --from, the command creates the tenants of all rows in one change, or none if a row has a problem. In a CSV file,
+    separate labels by semicolons. --plan applies to each row without a plan.
+
     Exit status: 0 success, 1 you declined, 2 the tenant exists, or a value is wrong.
 
     \b
@@ -79,6 +93,7 @@ def create(
       allot tenant create blue-fox
       allot tenant create blue-fox --plan starter --admin fay --login fay-b#5150 --subject 00u1fay
       allot tenant create gray-owl --plan team --display-name "Gray Owl" --admin-group owl-leads --label costs=4711 --push
+      allot tenant create --from tenants.csv --plan starter
     """
     from allotment.cli.prompts import choose_confirmation, complete_options, has_terminal
     from allotment.declared.kinds.tenant import Tenant
@@ -89,6 +104,17 @@ def create(
     from allotment.manifests.yaml_text import without_empty
 
     is_interactive = has_terminal(options, no_input=no_input)
+    confirm = choose_confirmation(is_interactive=is_interactive, is_confirmed=is_confirmed)
+    if file is not None:
+        values = {"NAME": target, "--display-name": display_name, "--description": description, "--label": labels}
+        values |= {"--admin": admin, "--admin-group": admin_group, "--login": login, "--subject": subject}
+        _create_from_file(
+            file, plan, [key for key, value in (values | {"--ssh-key": ssh_keys}).items() if value], options, confirm
+        )
+        return
+    if target is None:
+        raise click.UsageError("name the tenant: add NAME, or --from FILE to create several tenants")
+    name = target
     asks_admin = is_interactive and not (admin or admin_group)
     if not (admin or asks_admin) and (login or subject or ssh_keys):
         raise click.UsageError("--login, --subject and --ssh-key belong to a person: add --admin USER")
@@ -124,12 +150,19 @@ def create(
         parser.raise_problems()
         return create_tenant(declarations, name, spec, pairs, admins)
 
-    run_field_change(
-        options,
-        build,
-        _INPUTS_BY_FIELD,
-        confirm=choose_confirmation(is_interactive=is_interactive, is_confirmed=is_confirmed),
-    )
+    run_field_change(options, build, _INPUTS_BY_FIELD, confirm=confirm)
+
+
+def _create_from_file(
+    file: Path, plan: str | None, others: list[str], options: ChangeOptions, confirm: Confirm | None
+) -> None:
+    from allotment.edits.input_rows import read_rows
+    from allotment.edits.tenant_edits import COLUMNS, create_tenants
+
+    if others:
+        raise click.UsageError(f"{others[0]}: the rows of --from have the values: omit it, or omit --from")
+    rows = read_rows(str(file), read_file("--from", file), COLUMNS)
+    run_change(options, lambda declarations: create_tenants(declarations, rows, plan or ""), confirm)
 
 
 def _list_plans(declarations: Declarations) -> list[str]:
