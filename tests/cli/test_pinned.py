@@ -10,7 +10,7 @@ import yaml
 from tests.conftest import PROJECT, Allot
 from tests.support.new_repository import COMMIT, IMAGE, WHEEL, init
 
-ADD_ONS = sorted((PROJECT / "argo/add-ons").iterdir())
+ADD_ONS = sorted(path.parent for path in (PROJECT / "argo/add-ons").glob("*/deployment.yaml"))
 PINNED = re.compile(r"[^@\s]+@[0-9a-f]{40}")
 DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
 ACTION = re.compile(r"\buses:\s*(\S+)")

@@ -55,7 +55,7 @@ def add_pool(*, target: str, options: ChangeOptions, **values: Any) -> None:
     """Declare a node pool: identical nodes that exist already.
 
     `allot stock add` then declares the units that tenants may hold. To share the GPUs, set `sharing` of the pool before, such
-    as `allot set NodePool/us-2/l4-nodes sharing.timeSlicing.replicas=4`. A pool whose nodes Karpenter buys needs a file by hand.
+    as `allot set NodePool/us-2/l4-nodes sharing.timeSlicing.replicas=4`. For a pool of Karpenter, write the file by hand.
 
     Exit status: 0 success, 2 the pool exists, or a value is wrong.
 
