@@ -21,7 +21,7 @@ from tests.conftest import PROJECT
 
 WIDTH = 390  # CSS pixels of a common phone
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-PAGES = ("guides/tenant/", "start/first-cluster/", "operate/operator/", "reference/kinds/Cluster/")
+PAGES = ("guides/instances/", "start/first-cluster/", "operate/operator/", "reference/kinds/Cluster/")
 # An iframe has a viewport of its own, so the page takes the styles of a phone whatever the browser's least window is.
 MEASURE = """<!doctype html><iframe src="/{page}" width="{width}" height="800"></iframe><p id="widths"></p><script>
 document.querySelector("iframe").onload = event => {{
