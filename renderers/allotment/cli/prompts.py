@@ -43,7 +43,7 @@ def _confirm_creation() -> None:
         raise click.exceptions.Exit(1)
 
 
-def complete_options(options: ChangeOptions, path: str, given: T, ask_options: Callable[[], T]) -> T:
+def complete_options(options: ChangeOptions, path: str, arguments: T, ask_options: Callable[[], T]) -> T:
     """Return the given options of a new file, a NamedTuple, with the answers to the questions about the others.
 
     If an earlier command wrote the file to the folder, these are its answers.
@@ -52,11 +52,11 @@ def complete_options(options: ChangeOptions, path: str, given: T, ask_options: C
 
     if options.url is not None:
         return ask_options()
-    root, fields = find_repository(options.repo), given._asdict()  # type: ignore[attr-defined]
+    root, fields = find_repository(options.repo), arguments._asdict()  # type: ignore[attr-defined]
     earlier = read_answers(root, path)
     if earlier.keys() == fields.keys():
         texts = {name: tuple(value) if isinstance(value, list) else value for name, value in earlier.items()}
-        return type(given)(**{name: value or texts[name] for name, value in fields.items()})
+        return type(arguments)(**{name: value or texts[name] for name, value in fields.items()})
     answers = ask_options()
     if options.changes_folder and not options.is_dry_run:
         write_answers(root, path, answers._asdict())  # type: ignore[attr-defined]

@@ -35,13 +35,13 @@ def locate_blank(path: str, data: bytes, field: str, description: str) -> Blank:
     return Blank(path, documents.find_positions(data)[_split_field(field)].key_line, field, description)
 
 
-def list_cluster_blanks(path: str, data: bytes, domain: str, given: Collection[str] = ()) -> list[Blank]:
-    """Return the values of a new cluster that the team must supply, without the fields in `given`."""
+def list_cluster_blanks(path: str, data: bytes, domain: str, filled: Collection[str] = ()) -> list[Blank]:
+    """Return the values of a new cluster that the team must supply, without the fields in `filled`."""
     positions = documents.find_positions(data)
     return [
         locate_blank(path, data, field, description.format(domain=domain))
         for field, description in _CLUSTER_FIELDS
-        if field not in given and _split_field(field) in positions
+        if field not in filled and _split_field(field) in positions
     ]
 
 

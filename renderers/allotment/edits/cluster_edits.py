@@ -46,13 +46,13 @@ def add_cluster(declarations: Declarations, name: str, values: Mapping[str, str 
     path = declarations.create_path(Cluster, Scope("cluster", name), name)
     domain, disk_class, destination = values["domain"] or "", values["disk_storage_class"], values["destination"]
     spec = build_cluster_spec(destination or name, domain, values["oidc_issuer"] or "")
-    given = {"spec.destination.name"} if destination else set[str]()
+    filled = {"spec.destination.name"} if destination else set[str]()
     if disk_class:
-        given.add("spec.diskStorageClassName")
+        filled.add("spec.diskStorageClassName")
         spec["diskStorageClassName"] = disk_class
     data = check_declaration(path, build_declaration(path, spec))
     notes = (
-        *map(str, list_cluster_blanks(path, data, domain, given)),
+        *map(str, list_cluster_blanks(path, data, domain, filled)),
         f"{name} has no nodes yet: `allot pool add {name}/POOL` declares them.",
         f"{name} offers no storages yet: `allot set Cluster/{name} 'storages+={{storageSpec: NAME, storageClassName: CLASS,"
         " capacity: 10Ti}'` adds a StorageSpec.",

@@ -52,8 +52,8 @@ def create(*, target: str, is_confirmed: bool, no_input: bool, options: ChangeOp
     from allotment.edits.storage_creation import StorageOptions, create_storage
 
     tenant, name = require_resource_name(target, _EXAMPLE)
-    given, offers = StorageOptions(**values), open_offers(options)
-    storage = given
+    arguments, offers = StorageOptions(**values), open_offers(options)
+    storage = arguments
     is_interactive = has_terminal(options, no_input=no_input)
     asks_questions = is_interactive and not (storage.cluster and storage.size)
 
@@ -64,8 +64,8 @@ def create(*, target: str, is_confirmed: bool, no_input: bool, options: ChangeOp
             storage = complete_options(
                 options,
                 path,
-                given,
-                lambda: ask_storage_options(declarations, given, offers.bind(declarations).read(tenant)),
+                arguments,
+                lambda: ask_storage_options(declarations, arguments, offers.bind(declarations).read(tenant)),
             )
             asks_questions = False  # each further call uses the same answers
         return create_storage(declarations, tenant, name, storage)

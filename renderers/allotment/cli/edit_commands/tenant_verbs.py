@@ -132,9 +132,9 @@ def create(
             from allotment.cli.tenant_questions import TenantAnswers, ask_tenant_options
 
             path = declarations.create_path(Tenant, Scope("tenant", name), name)
-            given = TenantAnswers(plan or "", admin or "", login or "", subject or "")
+            arguments = TenantAnswers(plan or "", admin or "", login or "", subject or "")
             plan, admin, login, subject = complete_options(
-                options, path, given, lambda: ask_tenant_options(declarations, given, needs_admin=asks_admin)
+                options, path, arguments, lambda: ask_tenant_options(declarations, arguments, needs_admin=asks_admin)
             )
             asks_questions = False  # each further call uses the same answers
         admins = [NewMember(admin, "Admin", login or None, subject or None, keys)] if admin else []
