@@ -11,13 +11,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.support.sample_reports import SampleReports
+from tests.support.sample_reports import TROUBLES, SampleReports
 
 PROJECT = Path(__file__).resolve().parent.parent
 ALLOT = Path(sys.executable).with_name("allot")
 DECLARATION, MANIFEST = "tenants/solo-ada/instances/webui.yaml", "eu-1/tenants/solo-ada/compute/webui.rendered.yaml"
 HOST = "127.0.0.1"
 IDENTITY = {"NAME": "allotment", "EMAIL": "allotment@localhost"}
+# An instance that waits for another reason than a full stock, because the sample has free units.
+NODE_LOST = {("studio-kite", "webui-next"): ("Waiting", "NodeLost", "the node eu-1-l4-2 doesn't respond")}
 PAGES = (
     ("a tenant", "tenants/studio-kite/"),
     ("an instance", "tenants/solo-ada/instances/webui.html"),
@@ -74,6 +76,7 @@ def find_port(preferred: int) -> int:
             server.bind((HOST, preferred))
         except OSError:
             server.bind((HOST, 0))
+            sys.stdout.write(f"\nPort {preferred} is in use, so the portal gets another port; PORT=9000 chooses it.\n")
         port: int = server.getsockname()[1]
         return port
 
@@ -88,7 +91,7 @@ def main() -> None:
     now = datetime.datetime.now(datetime.UTC)
     clone = create_cloud(folder, now)
     allot(clone, "publish", "--to", "../forge.git")
-    SampleReports(now).write(clone, str(folder / "forge.git"))
+    SampleReports(now, {**TROUBLES, **NODE_LOST}).write(clone, str(folder / "forge.git"))
     declared, manifest = (
         path.read_text(encoding="utf-8") for path in (PROJECT / DECLARATION, PROJECT / out / MANIFEST)
     )
@@ -103,7 +106,7 @@ One declaration of {len(declared.splitlines())} lines became {len(kinds)} object
     {out / MANIFEST}
 
 {clone}
-    a clone of the cloud: its origin has the branches rendered/eu-1 and rendered/us-1, as Argo CD would sync them,
+    a clone of the cloud, which you can remove at the end: its origin has the branches rendered/eu-1 and rendered/us-1, as Argo CD would sync them,
     and sample reports of both clusters with weeks of usage. Try there:
         allot=$PWD/.venv/bin/allot; cd {clone}
         $allot status studio-kite

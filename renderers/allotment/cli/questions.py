@@ -182,7 +182,7 @@ class _Questions:
             )
             sheet.add_row(*map(sanitize_value, cells))
         names = [choice.name if isinstance(choice, GPUStorage) else choice or "none" for choice in choices]
-        default = 1 if existing or not specs or not is_first else len(choices)
+        default = len(choices) if specs and (unsaved or (is_first and not existing)) else 1
         chosen = choose("Storage" if is_first else "Another storage", sheet, choices, names, default)
         if not chosen:
             return options

@@ -7,21 +7,27 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from allotment.capacity.pricing import format_money
 from allotment.declared.layout import DEFAULT_MAX_NAME_LENGTH, Scope, path_of
 from allotment.portal.pages.site_facts import SiteFacts
 from allotment.portal.pages.tenant_area import InstanceDetail, StorageDetail, TenantArea
 
+_NAME = "[a-z](?:-?[a-z0-9])*"
 SECRET_KIND = "SecretReference"  # noqa: S105  # a kind, not a secret
 
 
 class ActionField(NamedTuple):
-    """A field of a form. With `options`, a person chooses one of these pairs of value and text."""
+    """A field of a form. With `options`, a person chooses one of these pairs of value and text.
+
+    `pattern` is a regular expression for the whole value; empty if every text is valid.
+    """
 
     name: str
     label: str
     hint: str = ""
     value: str = ""
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] | None = None
+    pattern: str = ""
 
 
 class Action(NamedTuple):
@@ -60,7 +66,7 @@ class Action(NamedTuple):
         }
 
 
-def list_instance_actions(site: SiteFacts, area: TenantArea, instance: InstanceDetail) -> Iterator[Action]:
+def list_instance_actions(area: TenantArea, instance: InstanceDetail) -> Iterator[Action]:
     """Yield the changes of a declared instance."""
     row = instance.row
     target = f"{area.name}/{row.name}"
@@ -74,25 +80,15 @@ def list_instance_actions(site: SiteFacts, area: TenantArea, instance: InstanceD
             f"spec:\n  restarts: {_find_number(instance.text, 'restarts') + 1}",
             ("Its own disk is erased, and its storages stay.",),
         )
-    plan = area.allowance.plan
-    sharing = plan.model.spec.allow.sharing if plan is not None else []
-    specs = tuple(
-        (spec.name, f"{spec.name}: {spec.gpus} {spec.model}, {spec.price} {site.currency} per hour")
-        for spec in site.gpu_specs
-        if spec.cluster == row.cluster and spec.sharing in sharing and spec.price is not None
+    yield Action(
+        "resize",
+        "Change the GPU spec or the number of replicas",
+        fields=(
+            ActionField("gpuSpec", "GPU spec", options=()),
+            ActionField("replicas", "Replicas", "independent copies, 1 to 100"),
+        ),
+        form="resize",
     )
-    if specs:
-        yield Action(
-            "resize",
-            "Change the GPU spec or the number of replicas",
-            ("allot", "set", f"instance/{target}", "gpuSpec={gpuSpec}", "replicas={replicas}", "--pr"),
-            "spec:\n  gpuSpec: {gpuSpec}\n  replicas: {replicas}",
-            ("The instance restarts. Its own disk is erased, and its storages stay.", "The plan shows the cost."),
-            (
-                ActionField("gpuSpec", "GPU spec", value=row.gpu_spec, options=specs),
-                ActionField("replicas", "Replicas", "independent copies", str(row.replicas)),
-            ),
-        )
     yield Action(
         "delete",
         "Delete the instance",
@@ -102,7 +98,7 @@ def list_instance_actions(site: SiteFacts, area: TenantArea, instance: InstanceD
 
 
 def list_storage_actions(
-    area: TenantArea, storage: StorageDetail, new_storage: str, new_snapshot: str
+    site: SiteFacts, area: TenantArea, storage: StorageDetail, new_storage: str, new_snapshot: str
 ) -> Iterator[Action]:
     """Yield the changes of a declared storage.
 
@@ -117,7 +113,7 @@ def list_storage_actions(
         "Take a snapshot",
         ("allot", "storage", "snapshot", target, "{name}", "--pr"),
         f"{new_snapshot}  name: {{name}}\nspec:\n  storage: {row.name}\n",
-        ("The cluster takes the snapshot after the merge.",),
+        ("The cluster takes the snapshot after the merge. It costs money while it exists: the plan shows how much.",),
         (ActionField("name", "Name of the snapshot"),),
         path_of("GPUStorageSnapshot", tenant, "{name}"),
         [snapshot.name for snapshot in area.snapshots],
@@ -128,7 +124,7 @@ def list_storage_actions(
         ("allot", "storage", "clone", target, "{name}", "--pr"),
         f"{new_storage}  name: {{name}}\nspec:\n  cluster: {row.cluster}\n  storageSpec: {row.storage_spec}\n  size: {row.size}\n"
         f"  prepare:\n    source:\n      storage:\n        name: {row.name}\n",
-        (f"The copy has the size and the price of {row.name}.",),
+        (_describe_copy(site, storage),),
         (ActionField("name", "Name of the copy"),),
         path_of("GPUStorage", tenant, "{name}"),
         area.storage_names,
@@ -139,15 +135,24 @@ def list_storage_actions(
         ("allot", "set", f"storage/{target}", "sharedWith+={tenant: {other}}", "--pr"),
         "spec:\n  sharedWith:\n    - tenant: {other}",
         ("The other tenant can fill a storage of its own with the content. It can't change this storage.",),
-        (ActionField("other", "Name of the other tenant"),),
+        (ActionField("other", "Name of the other tenant", "the name of its folder below tenants/", pattern=_NAME),),
     )
     is_marked = "deletionPolicy: Delete" in storage.text
+    mounts = storage.row.mounted_by
+    uses = (
+        (f"First remove it from {', '.join(mounts[:5])}: the deletion is refused while an instance names it.",)
+        if mounts
+        else ()
+    )
     yield Action(
         "delete",
         "Delete the storage and its data",
         ("allot", "storage", "delete", target, "--pr"),
         "" if is_marked else "spec:\n  deletionPolicy: Delete",
-        (f"This second merge removes the file {row.path}, and then the data is deleted.",)
+        (
+            *uses,
+            f"This second merge removes the file {row.path}, and then the data is deleted.",
+        )
         if is_marked
         else (
             "This first of two merges deletes nothing. After it, repeat this step: the second merge deletes the data.",
@@ -176,10 +181,15 @@ def list_member_actions(area: TenantArea) -> Iterator[Action]:
             "Add an SSH key",
             ("allot", "set", f"Members/{area.name}", "users.{user}.sshKeys+={key}", "--pr"),
             "spec:\n  users:\n    - name: {user}\n      sshKeys:\n        - {key}",
-            ("Keep the other lines of this user.",),
+            ("Keep the earlier keys and the other lines of this user.",),
             (
                 ActionField("user", "Member", options=users),
-                ActionField("key", "Public key", "a line such as ssh-ed25519 AAAA…, from ~/.ssh/id_ed25519.pub"),
+                ActionField(
+                    "key",
+                    "Public key",
+                    "a line such as ssh-ed25519 AAAA… from ~/.ssh/id_ed25519.pub, never the private key",
+                    pattern=r"(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.\-]+ AAAA[A-Za-z0-9+/=]+(?: .*)?",
+                ),
             ),
         )
 
@@ -195,12 +205,23 @@ def list_secret_actions(site: SiteFacts, area: TenantArea, new_secret: str) -> I
         ("The value stays in the secret store of the cluster: never write it into a file of the repository.",),
         (
             ActionField("name", "Name", "a-z, 0-9 and '-'"),
-            ActionField("key", "Key", "such as token: an instance reads it as a variable"),
+            ActionField(
+                "key", "Key", "such as token, with letters, digits, '.', '_' and '-'", pattern=r"[A-Za-z0-9._\-]+"
+            ),
             ActionField("cluster", "Cluster", options=clusters),
         ),
         path_of(SECRET_KIND, Scope("tenant", area.name), "{name}"),
         (),
     )
+
+
+def _describe_copy(site: SiteFacts, storage: StorageDetail) -> str:
+    cost = (
+        f" and costs {format_money(storage.cost_per_month)} {site.currency} a month"
+        if storage.cost_per_month is not None
+        else ""
+    )
+    return f"The copy has {storage.row.size}{cost}."
 
 
 def _find_number(text: str, field: str) -> int:

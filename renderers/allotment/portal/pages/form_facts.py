@@ -63,6 +63,7 @@ def describe_state(site: SiteFacts, area: TenantArea, instance: InstanceDetail) 
         "gpuSpec": row.gpu_spec,
     }
     facts |= {"replicas": row.replicas, "barriers": list(_list_start_barriers(area, row))}
+    facts["singleMounts"] = _list_single_mounts(area, row)
     return _describe_limits(area) | facts | _describe_file(site, row.path)
 
 
@@ -70,16 +71,19 @@ def _list_start_barriers(area: TenantArea, row: InstanceRowOutput) -> Iterator[s
     """Yield the reasons why an instance can't start with its storages."""
     if row.state == "Running":
         return
-    access, specs = _list_access(area), {each.row.name: each.row.storage_spec for each in area.storages}
-    for name in row.storages:
-        if access.get(specs.get(name) or "") != "ReadWriteOnce":
-            continue
+    for name in _list_single_mounts(area, row):
         if row.replicas > 1:
             yield f"{name} is a storage for one replica, and the instance has {row.replicas}."
         if others := area.running_mounts.get(name):
             yield f"{name} is a storage for one instance, and {others[0]} mounts it: first stop {others[0]}."
         if name in area.edited_storages:
             yield f"{name} is a storage for one instance, and its accessor may change it: first make the accessor ReadOnly."
+
+
+def _list_single_mounts(area: TenantArea, row: InstanceRowOutput) -> list[str]:
+    """Return the mounted storages that only one pod can mount."""
+    access, specs = _list_access(area), {each.row.name: each.row.storage_spec for each in area.storages}
+    return [name for name in row.storages if access.get(specs.get(name) or "") == "ReadWriteOnce"]
 
 
 def describe_size(site: SiteFacts, area: TenantArea, storage: StorageDetail) -> dict[str, Any]:

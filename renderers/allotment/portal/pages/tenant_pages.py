@@ -85,14 +85,14 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea, *, has_ledger_trouble:
         yield render_page(path, "invoice_page.html.j2", site=site, area=area, invoice=invoice)
     for instance in area.instances:
         path = f"{folder}/instances/{instance.page}.html"
-        actions = list(list_instance_actions(site, area, instance))
+        actions = list(list_instance_actions(area, instance))
         facts = _add_actions(describe_state(site, area, instance), actions)
         arguments = {"instance": instance, "row": instance.row, "facts": facts, "actions": actions}
         yield render_page(path, "instance.html.j2", site=site, area=area, **arguments)
     starts = build_file_start(area, STORAGE_KIND), build_file_start(area, SNAPSHOT_KIND)
     for storage in area.storages:
         path = f"{folder}/storages/{storage.page}.html"
-        actions = list(list_storage_actions(area, storage, *starts))
+        actions = list(list_storage_actions(site, area, storage, *starts))
         facts = _add_actions(describe_size(site, area, storage), actions)
         arguments = {"storage": storage, "row": storage.row, "facts": facts, "actions": actions}
         yield render_page(path, "storage.html.j2", site=site, area=area, **arguments)

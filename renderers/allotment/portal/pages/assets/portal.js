@@ -151,10 +151,10 @@ class Budget {
   }
 }
 
-function checkCount(facts, field, problems) {
+function checkCount(facts, field, problems, count = 1) {
   const [used, limit] = facts.quota[field];
-  if (used >= limit) problems.push(`The quota allows ${limit} ${field}, and ${used} are declared.`);
-  return `${field[0].toUpperCase()}${field.slice(1)}: ${used} → ${used + 1} of ${limit}`;
+  if (used + count > limit) problems.push(`The quota allows ${limit} ${field}, and ${used} are declared.`);
+  return `${field[0].toUpperCase()}${field.slice(1)}: ${used} → ${used + count} of ${limit}`;
 }
 
 function newFileUrl(forge, path, text) {
@@ -182,10 +182,10 @@ function showResult(facts, result, hasInput) {
   find("file").hidden = result.text === null;
   find("path").textContent = result.path;
   find("yaml").textContent = result.text || "";
-  find("file-title").textContent = result.isNew ? "File" : "Or set these lines in";
+  find("file-title").textContent = result.isNew ? "File" : "Or set these fields below the existing spec of";
   const link = find("open");
   link.textContent = `${result.isNew ? "Create" : result.text === null ? "Remove" : "Edit"} the file at ${link.dataset.forge}`;
-  link.hidden = result.isNew && result.text === null; // only the command writes the file
+  link.hidden = find("at-forge").hidden = result.isNew && result.text === null; // only the command writes the file
   link.href = result.isNew ? newFileUrl(facts.forge, result.path, result.text || "") : facts.forge.editor;
   find("hint").hidden = !result.isNew || link.hidden || link.href.includes(`${facts.forge.contentField}=`) && Boolean(facts.forge.contentField);
 }
@@ -221,11 +221,12 @@ function checkSpec(facts, spec, units, version) {
   return top > (facts.quota.gpus[spec.model] || 0) * bottom ? "over the quota" : "";
 }
 
-// Return the effect of more units on the price, the budget and the quota. `units` is negative if they are released.
-function describeUnits(facts, budget, spec, units, problems) {
+// Return the effect of more units on the price, the budget and the quota. `units` is negative if they are released. `extra` is
+// the cost of other parts of the change in a month.
+function describeUnits(facts, budget, spec, units, problems, extra = 0n) {
   const price = parseMoney(spec.price) * BigInt(units);
   return [
-    `${formatHourly(price)} ${budget.currency} per hour${units > 0 ? " while it runs" : ""}`, ...budget.describe(price * HOURS_A_MONTH, spec, problems),
+    `${formatHourly(price)} ${budget.currency} per hour${units > 0 ? " while it runs" : ""}`, ...budget.describe(price * HOURS_A_MONTH + extra, spec, problems),
     `GPUs ${spec.model}: ${formatFraction(facts.quota.usedGpus[spec.model] || [0, 1])} → ${formatFraction(addGpus(facts, spec, units))} of ${facts.quota.gpus[spec.model] || 0}`,
   ];
 }
@@ -366,9 +367,12 @@ function startInstanceForm(form, facts, offers) {
     if (!spec) {
       problems.push("No GPU spec of your tariff plan and quota has enough free units.");
     } else if (Number.isInteger(replicas) && replicas >= 1 && spec.price !== null) {
-      const storage = created.length ? describeSize(facts, budget, created[0].spec, created.length * created[0].size, 0, problems) : [];
-      if (created.length) effect.push("The command creates all files in one pull request. A link can create only one file.");
-      effect.push(...describeUnits(facts, budget, spec, replicas, problems), ...storage.map(line => `${created.length} new storage${created.length > 1 ? "s" : ""}: ${line}`));
+      effect.push(...describeUnits(facts, budget, spec, replicas, problems, created.reduce((sum, each) => sum + storageCost(each.spec, each.size), 0n)));
+      if (created.length) {
+        const {spec: storageSpec, size} = created[0];
+        effect.push(checkSize(facts, storageSpec, created.length * size, 0, problems, size), checkCount(facts, "storages", problems, created.length));
+        effect.push("The command creates all files in one pull request. Without a terminal, first create the storages with New storage, and then choose them here.");
+      }
     }
     if (created.some(each => each.spec.access === "ReadWriteOnce") && replicas > 1) problems.push("The new storages are for one replica: choose 1 replica, or another storage spec.");
     if (hasSsh && !facts.hasSshKeys) effect.push("No Admin or Member of the tenant has an SSH key yet: add sshKeys to a user in members.yaml.");
@@ -407,7 +411,9 @@ function startStorageForm(form, facts, offers) {
     const text = fields.size.value.trim();
     const size = parseSize(text);
     const source = fields.source.value.trim();
+    const isSource = /^(?:(?:hf:[^/ ]+\/[^/ ]+\/|https:\/\/)[^ #]+#sha256=[0-9a-f]{64}|(?:storage|snapshot):[a-z0-9/-]+|s3:https:\/\/[^ ]+|image:[^ ]+@sha256:[0-9a-f]{64})$/.test(source);
     const problems = checkName(name, 32, facts, "storage");
+    if (source && !isSource) problems.push("Write the source in a form below the field, with its hash.");
     const spec = offers.storageSpecs.find(each => each.cluster === fields.cluster.value && each.name === fields.storageSpec.value);
     const effect = describeNames(facts);
     if (!spec) problems.push("No storage spec is for sale.");
@@ -423,12 +429,22 @@ function startStorageForm(form, facts, offers) {
 
 // Return the effect of a storage that grows from one size to another.
 function describeSize(facts, budget, spec, size, before, problems) {
-  if (size < spec.minSize || size > spec.maxSize) problems.push(`${spec.name} has sizes from ${formatSize(spec.minSize)} to ${formatSize(spec.maxSize)}.`);
+  const line = checkSize(facts, spec, size, before, problems);
+  return [...budget.describe(storageCost(spec, size - before), spec, problems), line];
+}
+
+// Return the cost of a size in a month.
+function storageCost(spec, size) {
+  return spec.price === null ? 0n : parseMoney(spec.price) * BigInt(Math.round(size / 2 ** 20)) / 1024n;
+}
+
+// Return the declared size before and after a change, and add the problems of the size. `one` is the size of each storage.
+function checkSize(facts, spec, size, before, problems, one = size) {
+  if (one < spec.minSize || one > spec.maxSize) problems.push(`${spec.name} has sizes from ${formatSize(spec.minSize)} to ${formatSize(spec.maxSize)}.`);
   if (size - before > spec.free) problems.push(`Only ${formatSize(spec.free)} of ${spec.name} is free in ${spec.cluster}.`);
   const [used, limit] = facts.quota.storage;
   if (used - before + size > limit) problems.push(`The quota allows ${formatSize(limit)} of storage, and ${formatSize(used)} is declared.`);
-  const cost = spec.price === null ? 0n : parseMoney(spec.price) * BigInt(Math.round((size - before) / 2 ** 20)) / 1024n;
-  return [...budget.describe(cost, spec, problems), `Storage: ${formatSize(used)} → ${formatSize(used - before + size)} of ${formatSize(limit)}`];
+  return `Storage: ${formatSize(used)} → ${formatSize(used - before + size)} of ${formatSize(limit)}`;
 }
 
 function startGrowForm(form, facts, offers) {
@@ -444,6 +460,35 @@ function startGrowForm(form, facts, offers) {
     else if (spec) effect.push(...describeSize(facts, budget, spec, size, facts.size, problems));
     if (facts.copy && size > facts.copy[1]) problems.push(`${facts.copy[0]} copies this storage, so it can't be smaller: first grow ${facts.copy[0]}.`);
     return {problems, effect, path: facts.path, text: `spec:\n  size: ${text}`, command: `allot storage grow ${facts.tenant}/${facts.name} ${text} --pr`, isNew: false};
+  };
+}
+
+function startResizeForm(form, facts, offers) {
+  const fields = form.elements;
+  const budget = new Budget(facts, offers.currency);
+  const specs = listSpecs(facts, offers, facts.cluster);
+  const old = offers.gpuSpecs.find(each => each.cluster === facts.cluster && each.name === facts.gpuSpec);
+  fields.gpuSpec.append(...specs.map(spec => new Option(`${spec.name}: ${spec.text}, ${spec.gpuMemory}, ${spec.price === null ? "–" : formatHourly(parseMoney(spec.price))} ${offers.currency} per hour, ${spec.free} free`, spec.name)));
+  fields.gpuSpec.value = facts.gpuSpec;
+  fields.replicas.value = facts.replicas;
+  return () => {
+    const replicas = Number(fields.replicas.value);
+    const spec = specs.find(each => each.name === fields.gpuSpec.value);
+    const [held, isSame] = [facts.state === "Running" ? facts.replicas : 0, fields.gpuSpec.value === facts.gpuSpec];
+    const effect = ["The instance restarts. Its own disk is erased, and its storages stay."];
+    const problems = [];
+    if (!spec) problems.push("Choose a GPU spec.");
+    else if (!Number.isInteger(replicas) || replicas < 1 || replicas > 100) problems.push("An instance has 1 to 100 replicas.");
+    else if (isSame && replicas === facts.replicas) problems.push("Choose another GPU spec or another number of replicas.");
+    else if (spec.price === null || !old || old.price === null) effect.push("The plan shows the cost.");
+    else if (held) {
+      const units = isSame ? replicas - held : replicas;
+      if (units > spec.free) problems.push(`${spec.name}: no free unit.`);
+      const extra = isSame ? 0n : -parseMoney(old.price) * BigInt(held) * HOURS_A_MONTH;
+      effect.push(...budget.describe(parseMoney(spec.price) * BigInt(units) * HOURS_A_MONTH + extra, spec, problems));
+    }
+    if (replicas > 1 && facts.singleMounts.length) problems.push(`${facts.singleMounts[0]} is a storage for one replica.`);
+    return {problems, effect, path: facts.path, text: `spec:\n  gpuSpec: ${fields.gpuSpec.value}\n  replicas: ${replicas}`, command: `allot set instance/${facts.tenant}/${facts.name} gpuSpec=${fields.gpuSpec.value} replicas=${replicas} --pr`, isNew: false};
   };
 }
 
@@ -492,7 +537,7 @@ function startActionForm(form, facts, offers) {
     if (action.form) return (builds[name] ||= FORMS[action.form](form, facts, offers))();
     const fields = [...form.querySelectorAll(`[data-action="${name}"] [data-field]`)];
     const values = Object.fromEntries(fields.map(field => [field.dataset.field, field.value.trim()]));
-    const problems = fields.filter(field => !field.value.trim()).map(field => `Fill in: ${field.labels[0].textContent}.`);
+    const problems = fields.filter(field => !field.value.trim() || !field.checkValidity()).map(field => `${field.labels[0].textContent}: ${field.title || "write a value"}.`);
     if (values.name) problems.push(...checkName(values.name, action.longest, {...facts, names: action.names}, "file"));
     const fillIn = (text, quote) => text.replace(/\{(\w+)\}/g, (_, field) => quote(values[field]));
     const command = action.command.map(word => shellWord(fillIn(word, String))).join(" ");
@@ -500,7 +545,7 @@ function startActionForm(form, facts, offers) {
   };
 }
 
-const FORMS = {action: startActionForm, instance: startInstanceForm, storage: startStorageForm, grow: startGrowForm, state: startStateForm, member: startMemberForm};
+const FORMS = {action: startActionForm, instance: startInstanceForm, storage: startStorageForm, grow: startGrowForm, resize: startResizeForm, state: startStateForm, member: startMemberForm};
 
 async function startForm() {
   const form = find("change");
