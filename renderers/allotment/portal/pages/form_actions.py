@@ -188,7 +188,7 @@ def list_member_actions(area: TenantArea) -> Iterator[Action]:
                     "key",
                     "Public key",
                     "a line such as ssh-ed25519 AAAA… from ~/.ssh/id_ed25519.pub, never the private key",
-                    pattern=r"(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.\-]+ AAAA[A-Za-z0-9+/=]+(?: .*)?",
+                    pattern=r"(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.\-]+ AAAA[A-Za-z0-9+\/=]+(?: .*)?",
                 ),
             ),
         )
