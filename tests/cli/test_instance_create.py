@@ -118,7 +118,7 @@ def test_questions_lead_to_a_webui_with_a_storage(empty_tenant: Place) -> None:
         ("Path in the container [/workspace/", "/workspace/models"),
         ("(empty: none) []:", ""),
         ("/workspace/outputs (The pictures that it makes) is on no storage: each stop or restart erases it", None),
-        ("Another storage (1 to 2) [1]:", "new"),
+        ("Another storage (1 to 2) [2]:", ""),
         ("Name of the storage [outputs]:", "checkpoints"),
         ("Error: checkpoints exists already", "pictures"),
         ("Size [50Gi]:", "20Gi"),
@@ -195,13 +195,13 @@ def test_questions_mount_several_storages(published: Place) -> None:
     words = ("instance", "create", "solo-ada/second", *PLACE, "--app", "jupyter", "--yes")
     output, status = answer_questions(
         start_dialogue(published.root, *words),
-        ("Storage (1 to 4) [1]:", "model"),
+        ("Storage (1 to 4) [4]:", "model"),
         ("Error: 'model' is no choice: write a number from 1 to 4, or a name: none, models, styles, new", "models"),
         ("Path in the container [", "/models"),
-        ("Another storage (1 to 3) [1]:", "styles"),
+        ("Another storage (1 to 3) [3]:", "styles"),
         ("Path in the container [", "/models"),
         ("Error: /models has a storage already", "/styles"),
-        ("Another storage (1 to 2) [1]:", "none"),
+        ("Another storage (1 to 2) [2]:", "none"),
     )
     assert status == 0, output
     assert (

@@ -12,6 +12,7 @@ from allotment.declared.layout import DEFAULT_MAX_NAME_LENGTH, Scope, path_of
 from allotment.portal.pages.site_facts import SiteFacts
 from allotment.portal.pages.tenant_area import InstanceDetail, StorageDetail, TenantArea
 
+_FIELD = re.compile(r"\{(\w+)\}")
 _NAME = "[a-z](?:-?[a-z0-9])*"
 SECRET_KIND = "SecretReference"  # noqa: S105  # a kind, not a secret
 
@@ -51,7 +52,7 @@ class Action(NamedTuple):
     @property
     def example(self) -> str:
         """The command for people without scripts, with the names of fields in upper case."""
-        return shlex.join(re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), word) for word in self.command)
+        return shlex.join(_FIELD.sub(lambda match: match[1].upper(), word) for word in self.command)
 
     def describe(self) -> dict[str, Any]:
         """Return the facts for the script."""
@@ -115,8 +116,8 @@ def list_storage_actions(
         f"{new_snapshot}  name: {{name}}\nspec:\n  storage: {row.name}\n",
         ("The cluster takes the snapshot after the merge. It costs money while it exists: the plan shows how much.",),
         (ActionField("name", "Name of the snapshot"),),
-        path_of("GPUStorageSnapshot", tenant, "{name}"),
-        [snapshot.name for snapshot in area.snapshots],
+        new_path=path_of("GPUStorageSnapshot", tenant, "{name}"),
+        names=[snapshot.name for snapshot in area.snapshots],
     )
     yield Action(
         "clone",
@@ -126,8 +127,8 @@ def list_storage_actions(
         f"  prepare:\n    source:\n      storage:\n        name: {row.name}\n",
         (_describe_copy(site, storage),),
         (ActionField("name", "Name of the copy"),),
-        path_of("GPUStorage", tenant, "{name}"),
-        area.storage_names,
+        new_path=path_of("GPUStorage", tenant, "{name}"),
+        names=area.storage_names,
     )
     yield Action(
         "share",
@@ -210,8 +211,7 @@ def list_secret_actions(site: SiteFacts, area: TenantArea, new_secret: str) -> I
             ),
             ActionField("cluster", "Cluster", options=clusters),
         ),
-        path_of(SECRET_KIND, Scope("tenant", area.name), "{name}"),
-        (),
+        new_path=path_of(SECRET_KIND, Scope("tenant", area.name), "{name}"),
     )
 
 
