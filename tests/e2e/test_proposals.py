@@ -52,7 +52,7 @@ ANSWERS = (
     ("Size [50Gi]:", ""),
     ("Path in the container [/workspace/", "/workspace/models"),
     ("(empty: none) []:", ""),
-    ("Another storage (1 to 2) [1]:", ""),
+    ("Another storage (1 to 2) [2]:", "none"),
     ("Create it? [Y/n]:", ""),
 )
 
