@@ -353,7 +353,8 @@ def test_an_instance_that_ran_was_resized_and_stopped_is_on_the_bill(cloud: Clou
 
 @pytest.fixture(scope="module")
 def portal(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPortal]:
-    """Return the portal of the cloud, in which new-lab has a member and no resources."""
+    """Return the portal of the cloud, in which new-lab has no resources. Its member bob may push to the repository."""
+    cloud.gitea.api(f"repos/{REPOSITORY}/collaborators/bob", {"permission": "write"}, method="PUT")
     declare_empty_tenant(cloud, "new-lab", "bob")
     cloud.merged()
     with run_portal(cloud, tmp_path_factory.mktemp("portal")) as running_portal:
@@ -361,7 +362,6 @@ def portal(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
 
 
 def test_a_person_in_a_browser_gets_an_instance(portal: RunningPortal, cloud: Cloud) -> None:
-    cloud.gitea.api(f"repos/{REPOSITORY}/collaborators/bob", {"permission": "write"}, method="PUT")
     with use_portal(portal, cloud, "bob") as user:
         page = user.page
         user.open("tenants/new-lab/index.html")
