@@ -140,24 +140,18 @@ def list_storage_actions(
     )
     is_marked = "deletionPolicy: Delete" in storage.text
     mounts = storage.row.mounted_by
-    uses = (
-        (f"First remove it from {', '.join(mounts[:5])}: the deletion is refused while an instance names it.",)
-        if mounts
-        else ()
+    uses = f"First remove it from {', '.join(mounts[:5])}: the deletion is refused while an instance names it."
+    step = (
+        f"This second merge removes the file {row.path}, and then the data is deleted."
+        if is_marked
+        else "This first of two merges deletes nothing. After it, repeat this step: the second merge deletes the data."
     )
     yield Action(
         "delete",
         "Delete the storage and its data",
         ("allot", "storage", "delete", target, "--pr"),
         "" if is_marked else "spec:\n  deletionPolicy: Delete",
-        (
-            *uses,
-            f"This second merge removes the file {row.path}, and then the data is deleted.",
-        )
-        if is_marked
-        else (
-            "This first of two merges deletes nothing. After it, repeat this step: the second merge deletes the data.",
-        ),
+        (uses, step) if mounts else (step,),
     )
 
 

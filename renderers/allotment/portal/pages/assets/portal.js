@@ -213,6 +213,10 @@ function formatFraction([top, bottom]) {
   return String(Math.round(top / bottom * 1000) / 1000);
 }
 
+function describeSpec(spec, currency) {
+  return `${spec.name}: ${spec.text}, ${spec.gpuMemory}, ${spec.price === null ? "–" : formatHourly(parseMoney(spec.price))} ${currency} per hour, ${spec.free} free`;
+}
+
 function checkSpec(facts, spec, units, version) {
   if (spec.price === null) return "not sold yet";
   if (version?.shmSize > spec.memory) return "not enough memory for the app";
@@ -276,7 +280,7 @@ function startInstanceForm(form, facts, offers) {
     const clusters = offers.clusters.filter(each => each.lifecycle !== "Retired" && listSpecs(facts, offers, each.name).length);
     setOptions(fields.cluster, clusters.map(each => [each.name, each.title === each.name ? each.name : `${each.title} (${each.name})`]));
     const units = Number(fields.replicas.value) || 1;
-    const problems = setOptions(fields.gpuSpec, listSpecs(facts, offers, fields.cluster.value).map(spec => [spec.name, `${spec.name}: ${spec.text}, ${spec.gpuMemory}, ${spec.price === null ? "–" : formatHourly(parseMoney(spec.price))} ${offers.currency} per hour, ${spec.free} free`, checkSpec(facts, spec, units, findVersion())]));
+    const problems = setOptions(fields.gpuSpec, listSpecs(facts, offers, fields.cluster.value).map(spec => [spec.name, describeSpec(spec, offers.currency), checkSpec(facts, spec, units, findVersion())]));
     form.querySelector("#ssh-field").hidden = !offers.clusters.some(each => each.name === fields.cluster.value && each.ssh);
     for (const row of form.querySelectorAll("[data-storage]")) {
       const storage = facts.storages.find(each => each.name === row.dataset.storage);
@@ -468,7 +472,7 @@ function startResizeForm(form, facts, offers) {
   const budget = new Budget(facts, offers.currency);
   const specs = listSpecs(facts, offers, facts.cluster);
   const old = offers.gpuSpecs.find(each => each.cluster === facts.cluster && each.name === facts.gpuSpec);
-  fields.gpuSpec.append(...specs.map(spec => new Option(`${spec.name}: ${spec.text}, ${spec.gpuMemory}, ${spec.price === null ? "–" : formatHourly(parseMoney(spec.price))} ${offers.currency} per hour, ${spec.free} free`, spec.name)));
+  fields.gpuSpec.append(...specs.map(spec => new Option(describeSpec(spec, offers.currency), spec.name)));
   fields.gpuSpec.value = facts.gpuSpec;
   fields.replicas.value = facts.replicas;
   return () => {
