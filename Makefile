@@ -121,12 +121,11 @@ dist: .venv/ready
 .venv/ready: requirements.lock pyproject.toml
 	$(call install,requirements.lock)
 
-# pip says each package that it collects and installs.
 define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; name one with make PYTHON=...")'
 	@echo "Setting up .venv from $(firstword $(1)): $$(grep -c == $(firstword $(1))) packages ..."
 	@$(PYTHON) -m venv .venv
-	@set -o pipefail; $(BIN)/pip install --disable-pip-version-check --require-hashes --requirement $(1) | awk '/^Collecting|^Installing/ {print; fflush()}'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement $(1)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 endef

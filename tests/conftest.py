@@ -23,6 +23,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import settings
 
+from allotment import problems
 from allotment.adapters import file_cache
 from allotment.adapters.git.clone import list_clones
 from allotment.adapters.git.object_reader import ObjectReader, list_readers
@@ -128,6 +129,14 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return folders that aren't there yet. Pytest's own would look through all that it made before for each new one."""
     folder = tmp_path_factory.mktemp("caches")
     return (folder / str(number) for number in count())
+
+
+@pytest.fixture(autouse=True)
+def _forgotten_secrets() -> Iterator[None]:
+    """Forget the secrets that a test hid in errors, as a process does at its end: they may be words of another test."""
+    earlier_secrets = set(problems._secrets)
+    yield
+    problems._secrets.intersection_update(earlier_secrets)
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -81,13 +82,31 @@ def find_port(preferred: int) -> int:
         return port
 
 
+def serve(clone: Path, port: int) -> int:
+    """Serve the portal of a clone until a signal ends it. Return its exit status.
+
+    The portal is in a process group of its own, so that only this process gets Ctrl-C from the terminal.
+    """
+    command = [ALLOT, "portal", "serve", "--listen", f"{HOST}:{port}"]
+    with subprocess.Popen(command, cwd=clone, process_group=0) as portal:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda received, _: portal.send_signal(received))
+        return portal.wait()
+
+
 def main() -> None:
-    """Show the way from a declaration to manifests and to the portal."""
+    """Show the way from a declaration to manifests and to the portal. At the end, remove the cloud."""
     out = Path(sys.argv[1] if len(sys.argv) > 1 else "out")
     port = find_port(int(sys.argv[2]) if len(sys.argv) > 2 else 8080)
     allot(PROJECT, "validate")
     allot(PROJECT, "render", "--out", str(out))
-    folder = Path(tempfile.mkdtemp(prefix="allotment-demo-"))
+    with tempfile.TemporaryDirectory(prefix="allotment-demo-") as folder:
+        status = show_cloud(Path(folder), out, port)
+    sys.exit(status)
+
+
+def show_cloud(folder: Path, out: Path, port: int) -> int:
+    """Create the cloud in a folder, and serve its portal. Return the exit status of the portal."""
     now = datetime.datetime.now(datetime.UTC)
     clone = create_cloud(folder, now)
     allot(clone, "publish", "--to", "../forge.git")
@@ -106,7 +125,7 @@ One declaration of {len(declared.splitlines())} lines became {len(kinds)} object
     {out / MANIFEST}
 
 {clone}
-    a clone of the cloud, which you can remove at the end: its origin has the branches rendered/eu-1 and rendered/us-1, as Argo CD would sync them,
+    a clone of the cloud, which exists until the portal ends: its origin has the branches rendered/eu-1 and rendered/us-1, as Argo CD would sync them,
     and sample reports of both clusters with weeks of usage. Try there:
         allot=$PWD/.venv/bin/allot; cd {clone}
         $allot status studio-kite
@@ -120,8 +139,7 @@ The portal of this cloud:
 """
     )
     sys.stdout.flush()
-    os.chdir(clone)
-    os.execv(ALLOT, [str(ALLOT), "portal", "serve", "--listen", f"{HOST}:{port}"])
+    return serve(clone, port)
 
 
 if __name__ == "__main__":

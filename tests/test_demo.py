@@ -33,14 +33,15 @@ def test_the_demo_publishes_the_sample_and_serves_its_portal(tmp_path: Path) -> 
             assert "One declaration of" in output
             links = dict(re.findall(r"^    (an? \w+(?: \w+)?|the platform) +(http://\S+)$", output, re.MULTILINE))
             pages = {title: fetch(link) for title, link in links.items()}
+            (remote,) = tmp_path.glob("allotment-demo-*/forge.git")
+            for cluster in ("eu-1", "us-1"):
+                assert "control" in git(remote, "ls-tree", "--name-only", f"rendered/{cluster}").splitlines()
             process.send_signal(signal.SIGINT)
             assert process.wait() == 0
         finally:
-            process.kill()
+            process.terminate()
     assert (tmp_path / "out/eu-1/tenants/solo-ada/compute/webui.rendered.yaml").is_file()
-    (remote,) = tmp_path.glob("allotment-demo-*/forge.git")
-    for cluster in ("eu-1", "us-1"):
-        assert "control" in git(remote, "ls-tree", "--name-only", f"rendered/{cluster}").splitlines()
+    assert not [*tmp_path.glob("allotment-demo-*")]
     assert set(pages) == {"a tenant", "an instance", "an invoice", "the platform", "a new instance"}
     assert not [title for title, page in pages.items() if "not published" in page.lower()]
     assert "Running" in pages["an instance"]

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from allotment.problems import AllotmentError, OperationRefused, escape_unprintable, hide_in_errors, hide_secrets
+from allotment.problems import (
+    AllotmentError,
+    OperationRefused,
+    escape_unprintable,
+    hide_in_errors,
+    hide_secrets,
+    quote_value,
+)
 from tests.conftest import Allot
 
 
@@ -20,11 +27,41 @@ def test_the_log_of_a_job_takes_no_text_for_a_command() -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["Müller", "it’s „so“", "5 € – ok…", "日本語 한국", "→ ✔ 🙂", "naïve Straße Łódź", "Tiếng Việt, ș ı"]
+)
+def test_a_clear_character_is_shown_as_typed(text: str) -> None:
+    assert quote_value(text) == f"'{text}'"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b[2J\x7f\x9b", r"a\x1b[2J\x7f\x9b"),
+        ("a\nb\u2028c\u0085", r"a\nb\u2028c\x85"),
+        ("\u202eab\u2066\u200f", r"\u202eab\u2066\u200f"),
+        ("a\u200bb\u00adc\ufeff\u2060", r"a\u200bb\xadc\ufeff\u2060"),
+        ("a\u00a0b\u3000", r"a\xa0b\u3000"),
+        ("\u115f\u3164\u2800\ufe0f\u034f", r"\u115f\u3164\u2800\ufe0f\u034f"),
+        ("l4-qu\u0430rter \u03bf \uff41\uff1d", r"l4-qu\u0430rter \u03bf \uff41\uff1d"),
+        ("\u05d0 \u0627 \u061f \u066c", r"\u05d0 \u0627 \u061f \u066c"),
+        ("l4-qu\u0251rter \u0261\u01c3\ua78c", r"l4-qu\u0251rter \u0261\u01c3\ua78c"),
+        ("a\u037e b\u1fef \U0001d159", r"a\u037e b\u1fef \U0001d159"),
+        ("u\u0308", r"u\u0308"),
+        ("\ud800\ue000\U000e0041", r"\ud800\ue000\U000e0041"),
+    ],
+)
+def test_an_unclear_character_is_escaped(text: str, shown: str) -> None:
+    assert quote_value(text) == f"'{shown}'"
+
+
+@pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("https://me:s3cret@host/a b", "https://me:***@host/a b"),
         ("HTTPS://:s3cret@host", "HTTPS://:***@host"),
         ("two: http://a:b@c and ssh://d:e@f", "two: http://a:***@c and ssh://d:***@f"),
+        ("https://host/x?a=b&private_token=s3cret&c=d", "https://host/x?a=b&private_token=***&c=d"),
+        ("'https://host/x?token=s3cret'", "'https://host/x?token=***'"),
         ("https://host:8443/team@home", "https://host:8443/team@home"),
         ("ssh://git@host/x", "ssh://git@host/x"),
     ],

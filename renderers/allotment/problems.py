@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 FieldPath = tuple["str | int", ...]
 
-_UNPRINTABLE = re.compile("[^\x20-\x7e]")
+_NO_ASCII = re.compile("[^\x20-\x7e]")
+_PHONETIC_LETTERS = "\u017f"  # from here on, a Latin letter without an accent is rare: U+0251 looks like `a`
+_BLANK_SYMBOLS = ("BRAILLE PATTERN BLANK", "MUSICAL SYMBOL NULL NOTEHEAD")
 _TYPOGRAPHIC_QUOTES = re.compile("([“”„‘’‚«»])(.*)([“”‘’«»])", re.DOTALL)  # people paste them
 
 
 _MIN_SECRET_LENGTH = 6  # a shorter text occurs in other words too
 _URL_PASSWORD = re.compile(r"(://[^/\s'\"@:]*):[^/\s'\"@]+@")
+_URL_TOKEN = re.compile(r"([?&](?:(?:private|access|job|auth|oauth)_)?token=)[^&#\s'\"]+", re.IGNORECASE)
 _secrets: set[str] = set()
 
 
@@ -23,25 +27,44 @@ def hide_in_errors(*secrets: str) -> None:
 
 
 def hide_secrets(text: str) -> str:
-    """Return a text without the secrets of `hide_in_errors`, and without the passwords in its URLs."""
+    """Return a text without the secrets of `hide_in_errors`, and without the passwords and tokens in its URLs."""
     for secret in sorted(_secrets, key=len, reverse=True):
         text = text.replace(secret, "***")
-    return _URL_PASSWORD.sub(r"\1:***@", text)
+    return _URL_TOKEN.sub(r"\1***", _URL_PASSWORD.sub(r"\1:***@", text))
 
 
 def escape_unprintable(text: str, limit: int = 120) -> str:
     """Return `text` as a single line, which is safe in a terminal and in a log.
 
-    Each character outside of printable ASCII is replaced by an escape, so that a reader can tell look-alike letters
-    apart. `##[` gets a space, because GitHub's runner takes it for a command in the log of a job. If `text` has more than `limit` characters, the result is cut, and ends with `…` and the length of `text`. A
-    secret of `hide_in_errors` is hidden before the cut, which could leave a part of it.
+    Each character that is not clear, such as a control character, is replaced by an escape. `##[` gets a space,
+    because GitHub's runner takes it for a command in the log of a job. If `text` has more than `limit` characters,
+    the result is cut, and ends with `…` and the length of `text`. A secret of `hide_in_errors` is hidden before the
+    cut, which could leave a part of it.
     """
     text = hide_secrets(text)
-    escaped_text = _UNPRINTABLE.sub(
-        lambda match: match.group().encode("unicode_escape").decode("ascii"), text[: limit + 1]
-    )
+    escaped_text = _NO_ASCII.sub(lambda match: _escape_unclear(match.group()), text[: limit + 1])
     escaped_text = escaped_text.replace("##[", "## [")
     return escaped_text if len(text) <= limit else f"{escaped_text[:limit]}… ({len(text)} characters)"
+
+
+def _escape_unclear(character: str) -> str:
+    """Return a character if it is clear, and otherwise its escape.
+
+    Punctuation, symbols, the Latin letters of alphabets and wide letters such as Chinese are clear. Other letters, characters of
+    full width and characters that Unicode equates with ASCII can look like ASCII, or change the direction of the text. Marks,
+    fillers and blank symbols can be invisible.
+    """
+    name, category = unicodedata.name(character, ""), unicodedata.category(character)
+    width = unicodedata.east_asian_width(character)
+    parts = unicodedata.normalize("NFD", character)
+    if category.startswith("L"):
+        is_alphabetic = name.startswith("LATIN ") and (character < _PHONETIC_LETTERS or parts != character)
+        is_clear = is_alphabetic or (width == "W" and "FILLER" not in name)
+    else:
+        is_clear = category[0] in "PS" and width != "F" and name not in _BLANK_SYMBOLS and not parts.isascii()
+    if is_clear and unicodedata.bidirectional(character) not in ("R", "AL", "AN"):
+        return character
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def quote_value(value: object) -> str:

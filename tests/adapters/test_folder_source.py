@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.adapters.git.conftest import git
+from tests.support.folder_commit import commit
 
 from allotment.adapters import folder_source
 from allotment.adapters.folder_source import FolderSource, find_root, write_file
@@ -187,3 +188,48 @@ def test_a_platform_folder_that_is_a_link_has_no_files(tmp_path: Path) -> None:
     (tmp_path / "platform").symlink_to("other")
     files = FolderSource(tmp_path).files(PLATFORM)
     assert (files.paths, [problem.message for problem in files.problems]) == ((), ["is not a folder: remove it"])
+
+
+def everything(source: FolderSource) -> tuple[object, ...]:
+    """Return the scopes of a folder, their files, and all problems."""
+    scopes, problems = source.scopes()
+    return scopes, problems, [source.files(scope)[:2] for scope in scopes]
+
+
+IGNORED = (".DS_Store", ".webui.yaml.swp", "webui.yaml~", ".idea/workspace.xml", ".#webui.lock", "._webui.yaml")
+
+
+@pytest.mark.parametrize(
+    "place", ["tenants", "tenants/solo-ada", "tenants/solo-ada/instances", "clusters/eu-1", "platform"]
+)
+@pytest.mark.parametrize("name", IGNORED)
+def test_a_file_that_git_ignores_is_no_problem_unless_it_is_tracked(name: str, place: str, sample: Path) -> None:
+    """A folder of a system or an editor has such files, and no pull request has them."""
+    commit(sample)
+    before = everything(FolderSource(sample))
+    file = sample / place / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"\0")
+    assert everything(FolderSource(sample)) != before
+    (sample / ".git/info/exclude").write_text(".DS_Store\n*.swp\n*~\n.idea/\n.#*\n._*\n")
+    assert everything(FolderSource(sample)) == before
+    git(sample, "add", "--force", "--", str(file))
+    assert everything(FolderSource(sample)) != before
+
+
+def test_a_declaration_that_git_ignores_counts(sample: Path) -> None:
+    commit(sample)
+    (sample / ".git/info/exclude").write_text("*.yaml\n")
+    before = everything(FolderSource(sample))
+    (sample / "tenants/solo-ada/instances/mine.yaml").write_text("a: 1\n")
+    assert everything(FolderSource(sample)) != before
+
+
+@pytest.mark.parametrize("name", [".#webui", ".#webui.yaml"])
+def test_a_link_that_git_ignores_is_no_problem(name: str, sample: Path) -> None:
+    commit(sample)
+    before = everything(FolderSource(sample))
+    (sample / "tenants/solo-ada" / name).symlink_to("ada@laptop.1234")
+    assert everything(FolderSource(sample)) != before
+    (sample / ".git/info/exclude").write_text(".#*\n")
+    assert everything(FolderSource(sample)) == before

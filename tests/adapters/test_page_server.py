@@ -154,6 +154,16 @@ def test_other_paths_are_not_found(get: Get, path: str) -> None:
     assert "default-src 'none'" in headers["Content-Security-Policy"]
 
 
+def test_a_missing_page_has_the_page_of_the_site(get: Get, gate: Gate, folder: Path) -> None:
+    (folder / "404.html").write_bytes(b"gone")
+    status, headers, body = get("/nothing.html")
+    assert (status, headers["Content-Type"], body) == (404, "text/html; charset=utf-8", b"gone")
+    assert get("/nothing.html", "HEAD")[2] == b""
+    assert get("/tenants//etc")[2] == b"no such page\n", "the gate decides about no such path"
+    gate.answer = Decision(HTTPStatus.FORBIDDEN, reason="no")
+    assert get("/nothing.html")[::2] == (403, b"no\n")
+
+
 def test_links_and_pipes_are_not_served(get: Get, folder: Path) -> None:
     (folder / "link.html").symlink_to(folder.parent / "secret.html")
     os.mkfifo(folder / "pipe.html")

@@ -11,7 +11,9 @@ from contextlib import suppress
 
 import pytest
 
+from allotment.adapters import request_limit
 from allotment.adapters.cluster import discovery
+from allotment.adapters.http_responses import ApiUnavailable
 from allotment.adapters.oidc import provider
 from allotment.adapters.registry import connection
 from allotment.problems import OperationRefused
@@ -29,7 +31,8 @@ class DrippingServer:
         self.complete = threading.Event()
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     def _serve(self) -> None:
         with suppress(OSError):
@@ -43,6 +46,10 @@ class DrippingServer:
                 self.complete.set()
 
     def close(self) -> None:
+        """End the thread. A thread that still waits for a connection could take one of another server with the same descriptor."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._socket.close()
 
 
@@ -78,3 +85,24 @@ def test_a_whole_request_has_a_limit(
         monkeypatch.setattr(module, "_REQUEST_SECONDS", 0.3)
     assert "too slow" in ask(server.url)
     assert not server.complete.is_set()
+
+
+def test_a_limit_ends_a_request_that_begins_after_it_has_expired(
+    server: DrippingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = request_limit._HTTPConnection.connect
+
+    def connect_late(connection: request_limit._HTTPConnection) -> None:
+        assert request_limit._started.has_expired.wait(60)  # as after a slow resolver of names
+        begin(connection)
+
+    monkeypatch.setattr(request_limit._HTTPConnection, "connect", connect_late)
+    monkeypatch.setattr(provider, "_REQUEST_SECONDS", 0.1)
+    assert "too slow" in request_tokens(server.url)
+    assert not server.complete.is_set()
+
+
+def test_an_error_after_the_limit_has_expired_names_the_limit() -> None:
+    with pytest.raises(request_limit.RequestTooSlow), request_limit.limit_request(0.01):
+        assert request_limit._started.has_expired.wait(60)
+        raise ApiUnavailable("the connection broke off")

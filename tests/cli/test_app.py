@@ -110,6 +110,13 @@ def test_any_image_can_be_an_app(published: Place, allot: Allot) -> None:
     }
 
 
+def test_an_image_under_the_name_of_a_built_in_app_says_what_it_lacks(published: Place, allot: Allot) -> None:
+    words = ("app", "add", "code-server", "--image", "registry.example/apps/code:1.0.0", "--repo", published.root)
+    note = "The App has only the values of your options, without those of the built-in app code-server: "
+    assert f"{note}port 8080, folder " in allot(*words, "--dry-run").out
+    assert note not in allot(*words, "--from", "code-server", "--dry-run").out
+
+
 def test_a_pin_adds_a_version_and_a_deprecation_closes_the_old_one(published: Place, allot: Allot) -> None:
     (before,) = versions(published, VLLM)
     pinned = allot("app", "pin", "vllm", "vllm/vllm-openai:v0.28.0", "--commit", "--repo", published.root)
@@ -210,11 +217,17 @@ def test_an_app_that_cannot_be_read_is_reported_beside_the_rest(sample: Path, al
     assert "comfyui" in result.out
 
 
+def test_the_command_without_a_registry_is_complete(published: Place, allot: Allot) -> None:
+    words = ("app", "add", "stable-diffusion-webui", "--operation-id", "deploy-1234567", "--repo", published.root)
+    image = APPS["stable-diffusion-webui"].image
+    assert f"write '--from stable-diffusion-webui --image {image}@sha256:DIGEST'\n" in allot(*words).err
+
+
 def test_an_absent_registry_is_an_error_that_names_the_command_without_it(published: Place, allot: Allot) -> None:
     image = APPS["code-server"].image.replace("docker.io/", "registry.invalid/")
     result = allot("app", "add", "editor", "--from", "code-server", "--image", image, "--repo", published.root)
     assert (result.code, result.out) == (2, "")
     assert result.err.endswith(
-        f" or write the image with its digest: '--image {image}@sha256:DIGEST' needs no registry\n"
+        f" or write the image with its digest, as NAME@sha256:DIGEST: '--image {image}@sha256:DIGEST' in the same command needs no registry\n"
     )
     assert git(published.root, "status", "--short") == ""

@@ -274,6 +274,17 @@ def test_fmt_writes_the_canonical_form(sample: Path, allot: Allot) -> None:
     assert (sample / "tenants/solo-ada/members.yaml").read_text() == "a: [\n"
 
 
+def test_fmt_reports_a_symbolic_link_as_validate_does(sample: Path, allot: Allot) -> None:
+    (sample / "tenants/solo-ada/instances/link.yaml").symlink_to("webui.yaml")
+    problem = (
+        "tenants/solo-ada/instances/link.yaml:1:1: (file): is a symbolic link: replace it by the file itself [layout]"
+    )
+    for words in (("fmt", "--check"), ("fmt", sample / "tenants/solo-ada"), ("validate",)):
+        result = allot(words[0], "--repo", sample, *words[1:])
+        assert (result.code, problem in result.out.splitlines()) == (1, True)
+    assert allot("fmt", "--repo", sample, sample / "tenants/uni-lab").code == 0
+
+
 def test_fmt_of_what_isnt_there_is_the_commands_fault(sample: Path, allot: Allot) -> None:
     result = allot("fmt", "--repo", sample, sample / "tenants/solo-ada/instances/webiu.yaml")
     assert (result.code, result.out) == (2, "")

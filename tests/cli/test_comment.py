@@ -65,7 +65,7 @@ def test_a_post_that_was_cut_off_after_it_took_effect_is_not_repeated(desk: Desk
     desk.propose(1, "spec:\n", "spec:\n  description: Mine.\n")
     desk.world.fail(COMMENTS, None, after=True)
     result = desk.comment("--number", 1)
-    assert (result.code, "the forge doesn't answer" in result.err) == (2, True)
+    assert (result.code, f"the forge at {desk.world.url} doesn't answer: " in result.err) == (2, True)
     assert desk.comment("--number", 1).code == 0
     assert len(desk.world.bodies(1)) == 1
 
@@ -322,11 +322,10 @@ def test_no_output_ever_holds_the_token(desk: Desk, monkeypatch: pytest.MonkeyPa
     file.write_text(f"{TOKEN}\n")
     os.environ.pop("ALLOT_FORGE_TOKEN")
     assert desk.comment("--number", 1, "--forge-token-file", file).code == 0
-    for encoding in ("utf-16", "utf-8-sig"):
-        file.write_text(TOKEN, encoding=encoding)
-        result = desk.comment("--number", 1, "--forge-token-file", file)
-        assert (result.code, "token has characters that no token has: write the token alone" in result.err) == (2, True)
-        assert TOKEN not in result.out + result.err
+    file.write_text(TOKEN, encoding="utf-16")
+    result = desk.comment("--number", 1, "--forge-token-file", file)
+    assert (result.code, f"{file} can't be read: it is no text in UTF-8" in result.err) == (2, True)
+    assert TOKEN not in result.out + result.err
 
 
 def test_all_of_one_commit_are_planned_whichever_is_named(desk: Desk) -> None:
@@ -353,7 +352,9 @@ def test_comment_checks_other_pull_requests_after_a_refusal(desk: Desk, what: st
         path = f"POST .*statuses/{heads[1]}" if what == "statuses" else "POST .*/3/(comments|notes)"
         desk.world.fail(path, Answer(status, {"message": "not from you"}))
     result = desk.comment("--all")
-    assert (result.code, f"#3: the forge says {status}: not from you" in result.err) == (2, True), result.err
+    assert (result.code, f"#3: the forge at {desk.world.url} says {status}: not from you" in result.err) == (2, True), (
+        result.err
+    )
     assert [desk.status(head) for head in heads[::2]] == ["success", "success"]
     assert "3 open, 1 merged but not running yet" in result.out
     assert desk.status(merged, "allot/rollout") == "pending"

@@ -29,6 +29,7 @@ WORKFLOWS = {
     "Gitea": ".gitea/workflows/allot.yaml",
     "Forgejo": ".forgejo/workflows/allot.yaml",
 }
+OPEN_BLANKS = "README.md lists 15 values of `allot init` as not filled in: replace them, and tick them off there\n"
 
 
 def workflow(folder: Path, forge: str) -> dict[str, Any]:
@@ -43,13 +44,19 @@ def test_init_writes_a_minimal_valid_repository(forge: str, program: str, allot:
     result = init(allot, folder, forge.upper(), "--branch", "1.0", program=program)
     assert (result.code, result.err) == (0, "")
     checked = allot("validate", "--repo", folder, "--as-of", DAY)
-    assert (checked.code, checked.out) == (0, "8 files of 0 tenants: fine\n"), "and nothing in it is a placeholder"
+    assert (checked.code, checked.out) == (0, f"8 files of 0 tenants: fine\n{OPEN_BLANKS}"), (
+        "and nothing in it is a placeholder"
+    )
+    readme = folder / "README.md"
+    readme.write_text(readme.read_text().replace("- [ ]", "- [x]"))
+    assert allot("validate", "--repo", folder, "--as-of", DAY).out == "8 files of 0 tenants: fine\n"
     assert allot("fmt", "--check", "--repo", folder).code == 0
     assert allot("schema", "--check", "--repo", folder).code == 0
     written = files(folder)
     assert {path for path in written if not path.startswith("schemas/")} == {
         *([] if program == IMAGE else [".allot/program.lock", ".allot/requirements.lock"]),
         WORKFLOWS[forge],
+        ".gitattributes",
         ".gitignore",
         ".pre-commit-config.yaml",
         ".vscode/settings.json",
@@ -125,7 +132,7 @@ def test_its_tenants_page_makes_the_first_tenant(allot: Allot, tmp_path: Path) -
         path.parent.mkdir(exist_ok=True)
         path.write_text(block.removeprefix("yaml\n"))
     checked = allot("validate", "--repo", tmp_path, "--as-of", DAY)
-    assert (checked.code, checked.out) == (0, "10 files of 1 tenant: fine\n")
+    assert (checked.code, checked.out) == (0, f"10 files of 1 tenant: fine\n{OPEN_BLANKS}")
     assert allot("fmt", "--check", "--repo", tmp_path).code == 0
 
     edit(
@@ -138,7 +145,9 @@ def test_its_tenants_page_makes_the_first_tenant(allot: Allot, tmp_path: Path) -
     instance.parent.mkdir()
     instance.write_text(MEMBERS_PORT)
     checked = allot("validate", "--repo", tmp_path, "--as-of", DAY)
-    assert (checked.code, checked.out) == (0, "11 files of 1 tenant: fine\n"), "its first member may log in"
+    assert (checked.code, checked.out) == (0, f"11 files of 1 tenant: fine\n{OPEN_BLANKS}"), (
+        "its first member may log in"
+    )
 
 
 MEMBERS_PORT = f"""\
@@ -285,6 +294,10 @@ def test_all_that_is_wrong_or_missing_is_told_at_once(allot: Allot, tmp_path: Pa
         "--admin",
         "--program",
     ]
+    assert (
+        "  --forge: The kind of forge that hosts the repository (GitHub, GitLab, Gitea, Forgejo)\n"
+        in allot("init", tmp_path).err
+    )
     both = allot("init", tmp_path, "--forge", "gitlab", "--program", "x", "--cluster", "EU")
     assert [line.split(":")[0].strip() for line in both.err.splitlines()[3:]] == [
         "Error", "--url", "--domain", "--oidc-issuer", "--admin", "these options are invalid", "--program", "--cluster"
@@ -325,13 +338,32 @@ def test_on_a_terminal_what_is_given_wrong_is_told_before_anything_is_asked(tmp_
     session.close()
 
 
-def test_on_a_terminal_a_question_mark_explains_the_source_of_the_program(tmp_path: Path) -> None:
+def test_on_a_terminal_the_first_line_counts_the_questions_and_a_question_mark_explains_each(tmp_path: Path) -> None:
     session = Session(tmp_path, {})
-    words = ["init", "gpus", "--forge", "gitea", "--url", URL, "--cluster", "eu-1", "--domain", "gpu.acme.dev"]
-    session.begins(shlex.join([*ALLOT, *words, "--oidc-issuer", "https://id.acme.dev", "--admin", "alice"]))
-    session.asks("(? explains it)", "?")
+    words = [
+        "init",
+        "gpus",
+        "--url",
+        URL,
+        "--cluster",
+        "eu-1",
+        "--oidc-issuer",
+        "https://id.acme.dev",
+        "--app",
+        "jupyter",
+    ]
+    session.begins(shlex.join([*ALLOT, *words, "--admin", "alice"]))
+    session.asks("Answer 5 questions (? explains each), and the command writes the repository to 'gpus'.", "")
+    session.asks("This question needs an answer; ? explains it.\r\nThe kind of forge", "?")
+    session.asks("The service or server for Git repositories and pull requests.", "gitea")
+    session.asks("parent domain of all instances:", "?")
+    session.asks("A domain with DNS records that you can set, such as gpu.acme.dev.", "gpu.acme.dev")
+    session.asks("The pinned source of Allotment for CI", "?")
     session.asks("a commit of a Git repository that CI can read without a password", COMMIT)
-    session.asks("apps to offer", "none")
+    session.asks("add-ons that the cluster lacks", "?")
+    session.asks("Argo CD installs them", "none")
+    session.asks("file server of storages", "?")
+    session.asks("The container image that shows the files of a storage", "none")
     session.close()
 
 
@@ -345,11 +377,22 @@ def test_the_program_is_by_default_the_installed_source(
     assert COMMIT in (tmp_path / "gpus/.allot/program.lock").read_text()
 
 
-def test_a_domain_has_a_dot(allot: Allot, tmp_path: Path) -> None:
-    words = ("--program", COMMIT, "--forge", "gitea", "--url", URL, "--cluster", "eu-1", "--domain", "acme")
+@pytest.mark.parametrize(
+    ("domain", "message"),
+    [
+        ("acme", "'acme' has no dot: write a domain of yours, such as gpu.acme.dev"),
+        (
+            "https://gpu.acme.dev",
+            "'https://gpu.acme.dev' has a scheme: write the domain without it, such as gpu.acme.dev",
+        ),
+        ("gpu..dev", "'gpu..dev' is not allowed here: write a domain name in lower case, at most 189 characters"),
+    ],
+)
+def test_a_wrong_domain_is_quoted_as_typed(domain: str, message: str, allot: Allot, tmp_path: Path) -> None:
+    words = ("--program", COMMIT, "--forge", "gitea", "--url", URL, "--cluster", "eu-1", "--domain", domain)
     result = allot("init", tmp_path / "gpus", *words, "--oidc-issuer", "https://id.acme.dev", "--admin", "alice")
     assert result.code == 2
-    assert "--domain: 'acme' has no dot: write a domain of yours, such as gpu.acme.dev" in result.err
+    assert f"--domain: {message}\n" in result.err
 
 
 def test_doctor_counts_the_values_that_nobody_ticked_off(allot: Allot, tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ PEOPLE: dict[str, dict[str, Any]] = {
     "party": {"azp": "another-client"},
     "evil": {"iss": "https://evil.example"},
     "timeless": {"exp": "soon"},
+    "eternal": {"exp": 10**400},
+    "odd": {"nonce": "\ud800"},
     "brief": {"exp": int(time.time()) + 20},
 }
 
@@ -235,8 +237,10 @@ def test_an_unmerged_provider_gets_no_login(
 @pytest.mark.parametrize(
     ("person", "problem"),
     [
-        ("late", "it has expired, or has no exp"),
-        ("timeless", "it has expired, or has no exp"),
+        ("late", "it has expired, or has no valid exp"),
+        ("timeless", "it has expired, or has no valid exp"),
+        ("eternal", "it has expired, or has no valid exp"),
+        ("odd", "nonce is not that of this login"),
         ("replayed", "nonce is not that of this login"),
         ("foreign", "aud is 'another-client', must contain allotment-cli"),
         ("party", "azp is 'another-client', must be allotment-cli"),
@@ -294,6 +298,16 @@ def test_a_refusal_of_the_provider_ends_the_login(
     assert result.err.endswith(f"{provider.url} refused the login: access_denied: not\\x1b[2J you\n")
     status, page = pages.get(timeout=30)
     assert status == 200 and "The login failed" in page
+
+
+def test_an_answer_that_no_file_can_hold_is_refused(
+    allot: Allot, sample: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = {"issuer": provider.url, "authorization_endpoint": "https://\ud800", "token_endpoint": "https://a"}
+    monkeypatch.setattr(provider.handler, "_discovery", lambda _: document)
+    result = run(allot, sample)
+    assert (result.code, result.out) == (2, "")
+    assert "answers with something else than a JSON object" in result.err
 
 
 def test_a_response_with_another_state_is_ignored(
@@ -442,13 +456,16 @@ def test_a_damaged_file_is_an_error(content: bytes, allot: Allot, sample: Path, 
     for words in (["--print-token"], ["--remove"]):
         result = run(allot, sample, *words)
         assert (result.code, result.out) == (2, "")
-        assert "tokens.json is damaged: " in result.err and "log in again with `allot login`" in result.err
+        assert "tokens.json " in result.err and result.err.endswith(
+            ": remove it, and log in again with `allot login`\n"
+        )
 
 
 def test_a_file_that_cannot_be_read_is_an_error(allot: Allot, sample: Path, provider: Provider) -> None:
     provider.store.path.mkdir(parents=True)
     result = run(allot, sample, "--print-token")
-    assert (result.code, result.err) == (2, f"allot: {provider.store.path} can't be read: Is a directory\n")
+    remedy = "remove it, and log in again with `allot login`"
+    assert (result.code, result.err) == (2, f"allot: {provider.store.path} can't be read: Is a directory: {remedy}\n")
 
 
 @pytest.mark.parametrize(

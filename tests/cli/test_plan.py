@@ -10,9 +10,10 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.conftest import DAY, PROJECT, ROOTS, Allot, Result, checked, copy
-from tests.support.published import git
+from tests.conftest import DAY, PROJECT, ROOTS, Allot, Result, checked, copy, edit
+from tests.support.published import Place, git
 from tests.support.pulled import AUTHOR, TEAM, Pull
+from tests.support.secret_store import SOURCE_STORAGE, declare_source_secret
 from tests.support.terminal import ALLOT, run_in_terminal
 
 KITE, ADA = "tenants/studio-kite", "tenants/solo-ada"
@@ -397,6 +398,13 @@ def test_plan_warns_of_possible_losses_after_a_repair_of_the_platform(pull: Pull
     assert plan["summary"] == "can be merged · perhaps something destroyed · prices, tenants, offers changed"
 
 
+def test_a_change_of_a_tenant_beside_an_unreadable_platform_is_planned(pull: Pull) -> None:
+    pull.merge_elsewhere(("platform/platform.yaml", "spec:\n", "spec:\n  colour: red\n"))
+    pull.edit(f"{ADA}/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    plan = pull.planned()
+    assert plan["skipped"][-1] == "the rendered manifests: the declarations of the platform are invalid"
+
+
 @pytest.mark.parametrize("stray", ["tenants/NOTES.txt", "tenants/ml-orbit/instances/copy.yaml"])
 def test_plan_shows_losses_despite_a_stray_link_elsewhere(pull: Pull, stray: str) -> None:
     """A file beside the tenants stops nobody, a link its own tenant: a publish takes all others, and so does a plan."""
@@ -724,8 +732,8 @@ def test_the_branch_that_counts_is_the_one_that_the_platform_declares(pull: Pull
     assert (missing.code, missing.out) == (2, "")
     assert missing.err == (
         "allot: origin/live isn't in this clone, but a plan without --base needs it: this repository has no remote"
-        " named origin yet. Add it and push live, or name a commit with --base, such as --base HEAD for uncommitted"
-        " changes\n"
+        " named origin. Run `git remote add origin URL` and fetch or push live, or name a commit with --base, such as"
+        " --base HEAD for uncommitted changes\n"
     )
     git(pull.root, "remote", "add", "origin", str(pull.root.parent / "nowhere.git"))
     assert (
@@ -1245,3 +1253,13 @@ def test_before_the_first_commit_it_says_to_commit(words: tuple[str, ...], sampl
     assert (result.code, result.out) == (2, "")
     assert "nothing is committed here yet: run `git add --all` and `git commit` first" in result.err
     assert "fetch" not in result.err
+
+
+def test_a_source_may_name_the_reference_instead_of_its_secret_while_instances_run(place: Place, allot: Allot) -> None:
+    declare_source_secret(place.root)
+    edit(place.root, "tenants/uni-lab/instances/group-a.yaml", "name: course", "name: papers")
+    edit(place.root, SOURCE_STORAGE, "name: s3-keys", "name: s3-keys--secret")
+    place.merge()
+    edit(place.root, SOURCE_STORAGE, "name: s3-keys--secret", "name: s3-keys")
+    result = allot("plan", "--repo", place.root, "--as-of", DAY)
+    assert (result.code, "[preparation]" in result.out) == (0, False)

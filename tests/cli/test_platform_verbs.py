@@ -43,7 +43,7 @@ def test_a_tenant_uses_a_new_plan(place: Place, allot: Allot) -> None:
     ("words", "message"),
     [
         (CLUSTER[:3], "2 options missing: add --domain (a domain such as"),
-        (("pool", "add", "us-2"), "'us-2' is not in the format CLUSTER/NAME, such as eu-1/l4"),
+        (("pool", "add", "us-2"), "'us-2' is not in the format CLUSTER/NAME, such as eu-1/l4-whole"),
         (("pool", "add", "eu-1/l4-more"), "5 options missing: add --gpu (a GPU model such as nvidia-a100-80gb, "),
         (PLAN[:5], "3 options missing: add --instances"),
     ],

@@ -9,12 +9,15 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.adapters.forge.server import BOT, FORK, TOKEN, Answer, World
+from tests.adapters.forge.server import BOT, FORK, REPOSITORY, TOKEN, Answer, World
 from tests.conftest import Allot, Result, edit
 from tests.support.proposal_forge import world
 from tests.support.published import Place, git
 from tests.support.simulated_wait import Event, report_later, simulate_pauses
 from tests.support.terminal import answer_questions, start_dialogue
+
+from allotment.adapters import forge
+from allotment.adapters.forge.forge import CommitStatus, Token
 
 __all__ = ["world"]  # a fixture
 
@@ -134,7 +137,7 @@ def test_a_forbidden_fork_is_named_with_the_refused_push(published: Place, world
     world.declines_forks = True
     result = propose(allot, published)
     assert (result.code, result.out, world.pulls) == (2, "", {}), result
-    first, _, last = result.err.partition("; then the forge says 403: ")
+    first, _, last = result.err.partition(f"; then the forge at {world.url} says 403: ")
     assert "'origin' took no push" in first
     assert "Permission to acme/gpus.git denied" in first
     assert ", for a fork: check the permissions of the token in ALLOT_FORGE_TOKEN" in last
@@ -254,7 +257,7 @@ def test_a_repository_without_forks_says_that_the_push_was_refused(
     world.declines_forks = True
     result = propose(allot, published)
     assert (result.code, result.out) == (2, "")
-    assert "the forge says 403" in result.err
+    assert f"the forge at {world.url} says 403" in result.err
     assert "check the permissions of the token in ALLOT_FORGE_TOKEN, and spec.git.url of the platform" in result.err
 
 
@@ -333,6 +336,16 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
     return simulate_pauses(monkeypatch)
 
 
+def plan_pull(world: World) -> None:
+    """Set the status of the plan, and the status of a stranger's CI job."""
+    (pull,) = world.pulls.values()
+    connection = forge.connect(world.kind, f"https://forge.example/{REPOSITORY}", Token(TOKEN), world.api)
+    connection.set_status(
+        pull.head, CommitStatus("allot/plan", "success", "can be merged", BOT, "https://forge.example/")
+    )
+    connection.set_status(pull.head, CommitStatus("lint", "failure", "no", BOT, "https://forge.example/"))
+
+
 def merge_pull(world: World) -> None:
     (pull,) = world.pulls.values()
     git(world.repositories[0], "update-ref", "refs/heads/main", pull.head)
@@ -349,13 +362,17 @@ def report_stop(place: Place) -> None:
 def test_a_wait_ends_when_the_merged_change_has_taken_effect(
     published: Place, world: World, allot: Allot, steps: list[Event]
 ) -> None:
-    steps += [lambda: None, lambda: merge_pull(world), lambda: report_stop(published)]
+    steps += [lambda: plan_pull(world), lambda: merge_pull(world), lambda: report_stop(published)]
     result = propose(allot, published, "--wait")
     assert result.code == 0, result
     assert json.loads(result.out)["outcome"] == "Reached"
     (url,) = {json.loads(result.out)["url"]}
     lines = [line.partition("Z ")[2] for line in result.err.splitlines()]
-    assert lines[:2] == [f"{url} is open", f"{url} is merged"]
+    assert lines[:3] == [
+        f"{url} is open",
+        f"{url} is open; allot/plan is success: can be merged",
+        f"{url} is merged",
+    ]
     assert lines[-1].endswith("instance solo-ada/webui in eu-1: Stopped")
 
 

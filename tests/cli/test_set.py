@@ -70,6 +70,39 @@ def test_a_commit_has_the_edited_file_only(published: Place, allot: Allot) -> No
     ]
 
 
+def test_nothing_runs_on_a_storage_that_nobody_has_committed(published: Place, allot: Allot) -> None:
+    options = (
+        "--cluster",
+        "eu-1",
+        "--gpu-spec",
+        "l4-quarter",
+        "--app",
+        "jupyter",
+        "--new-storage",
+        "sets:50Gi:/workspace",
+    )
+    created = allot("instance", "create", "solo-ada/train", *options, "--repo", published.root)
+    assert created.code == 0, created
+    source = "prepare.source={s3: {endpoint: 'https://s3.test', bucket: %s}}"
+    for bucket in ("open-data", "other-data"):
+        result = allot("set", "storage/solo-ada/sets", source % bucket, "--repo", published.root)
+        assert (result.code, result.err) == (0, "")
+        assert "prepared again" not in result.out
+    changed = allot("set", "storage/solo-ada/sets", "size=20Gi", "storageSpec=block-ssd", "--repo", published.root)
+    assert (changed.code, changed.err) == (0, "")
+
+
+def test_a_change_of_a_committed_resource_is_compared_with_the_commit(published: Place, allot: Allot) -> None:
+    path = "tenants/solo-ada/storages/models.yaml"
+    text = (published.root / path).read_text()
+    grown = allot("set", "storage/solo-ada/models", "size=70Gi", "--repo", published.root)
+    assert grown.code == 0, grown
+    original = allot("set", "storage/solo-ada/models", "size=60Gi", "--repo", published.root)
+    assert (original.code, (published.root / path).read_text()) == (0, text)
+    shrunk = allot("set", "storage/solo-ada/models", "size=1Gi", "--repo", published.root)
+    assert (shrunk.code, "[shrink]" in shrunk.err) == (2, True)
+
+
 def test_an_uncommitted_change_of_somebody_else_is_not_touched(published: Place, allot: Allot) -> None:
     with (published.root / PATH).open("a") as file:
         file.write("# not mine\n")
@@ -144,6 +177,20 @@ def test_a_commit_needs_a_branch_and_changes_nothing_without(published: Place, a
     assert git(published.root, "status", "--short") == ""
 
 
+def test_a_commit_that_fails_can_be_repeated(published: Place, allot: Allot) -> None:
+    lock = published.root / ".git/index.lock"
+    lock.touch()
+    result = allot("instance", "stop", "solo-ada/webui", "--commit", "--repo", published.root)
+    assert (result.code, result.err) == (
+        2,
+        f"allot: another Git process writes the index: try again, or remove {lock} if no Git process runs. The changed files"
+        " stay in the folder: repeat the command to commit them\n",
+    )
+    lock.unlink()
+    assert allot("instance", "stop", "solo-ada/webui", "--commit", "--repo", published.root).code == 0
+    assert git(published.root, "status", "--short") == ""
+
+
 def test_commit_option_commits_a_prior_edit_by_the_same_command(published: Place, allot: Allot) -> None:
     for words in (
         ("instance", "create", "solo-ada/other", "--cluster", "eu-1", "--gpu-spec", "l4-quarter", "--app", "comfyui"),
@@ -175,7 +222,8 @@ def test_a_commit_has_the_other_edits_of_the_folder_too(published: Place, allot:
 
 
 def test_changes_of_access_and_approvals_are_shown(published: Place, allot: Allot) -> None:
-    result = allot("set", "Members/solo-ada", "users.ada.role=Member", "--dry-run", "--repo", published.root)
+    eve = "users+={name: eve, role: Admin, subject: 00u1eve}"  # without a login, she approves nothing
+    result = allot("set", "Members/solo-ada", eve, "users.ada.role=Member", "--dry-run", "--repo", published.root)
     assert result.code == 0, result
     assert "⚠ Approvals\n  tenants/solo-ada/members.yaml: " in result.out
 

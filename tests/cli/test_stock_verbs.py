@@ -84,7 +84,7 @@ def test_a_stock_is_removed_unless_instances_hold_its_units(place: Place, allot:
         ),
         (ADD, "allot: 1 option missing: add --count (a whole number of units such as 4)"),
         (("stock", "add"), "Error: name the stock: add CLUSTER/NAME, or --from FILE to add several stocks"),
-        (("stock", "add", "whole"), "allot: 'whole' is not in the format CLUSTER/NAME, such as eu-1/l4"),
+        (("stock", "add", "whole"), "allot: 'whole' is not in the format CLUSTER/NAME, such as eu-1/l4-whole"),
         (
             ("stock", "add", "eu-2/whole", "--spec", "l4-whole", "--count", "1"),
             "allot: no cluster is named 'eu-2'; did ",
@@ -109,7 +109,7 @@ def test_a_stock_is_removed_unless_instances_hold_its_units(place: Place, allot:
         (("stock", "add", "--from", "/no/file"), "allot: --from: '/no/file' can't be read: No such file or directory"),
         ((*ADD, "--from", "x.csv"), "Error: CLUSTER/NAME: the rows of --from have the values: omit it, or omit --from"),
         (("stock", "remove", "eu-1/l4-whol"), "allot: eu-1 has no Stock named 'l4-whol'; did you mean 'l4-whole'?"),
-        (("stock", "remove", "l4-whole"), "allot: 'l4-whole' is not in the format CLUSTER/NAME, such as eu-1/l4"),
+        (("stock", "remove", "l4-whole"), "allot: 'l4-whole' is not in the format CLUSTER/NAME, such as eu-1/l4-whole"),
     ],
 )
 def test_a_wrong_value_is_one_error_and_changes_nothing(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.conftest import Allot, Result
+from tests.conftest import Allot, Result, edit
 from tests.support.failed_preparation import recover, seen
 from tests.support.published import Place, git
 from tests.support.terminal import answer_questions, start_dialogue
@@ -14,6 +14,14 @@ HEAD = """\
 apiVersion: allotment.dev/v1alpha1
 kind: GPUStorage
 metadata:
+"""
+BUCKETS = """\
+    - storageSpec: objects
+      storageClassName: rook-ceph-bucket
+      capacity: 100Ti
+      objectStore:
+        endpoint: http://rook-ceph-rgw-objects.rook-ceph.svc
+        namespace: rook-ceph
 """
 HASH = "0123456789abcdef" * 4
 
@@ -56,6 +64,7 @@ def test_a_bucket_needs_no_storage_spec(published: Place, allot: Allot) -> None:
     ],
 )
 def test_a_bucket_is_refused(words: tuple[str, ...], message: str, published: Place, allot: Allot) -> None:
+    edit(published.root, "clusters/us-1/cluster.yaml", BUCKETS, "")
     result = run(published, allot, "create", "solo-ada/more", "--size", "50Gi", "--bucket", *words)
     assert (result.code, result.err) == (2, f"allot: {message}\n")
 

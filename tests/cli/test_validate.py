@@ -265,7 +265,7 @@ def test_on_a_terminal_the_line_is_shown_with_a_caret(broken: Path) -> None:
     edit(broken, ADA, "  gpuSpec: l4-quater", "  gpuSpec: l4-quater # \u00e9")
     lines = run_in_terminal([*ALLOT, "validate", "--as-of", DAY, ADA], broken, columns=200).lines
     assert lines[0].startswith(f"{ADA}:8:12: spec.gpuSpec: no GPUSpec")
-    assert lines[1:3] == ["      gpuSpec: l4-quater # \\xe9", "               ^"]
+    assert lines[1:3] == ["      gpuSpec: l4-quater # \u00e9", "               ^"]
 
 
 def test_one_mistake_is_one_problem(sample: Path, allot: Allot) -> None:

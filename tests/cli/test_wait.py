@@ -39,7 +39,7 @@ def test_until_it_runs(wait: Wait, published: Place) -> None:
         report_later(published, "Init"),
         report_later(published, "Init"),
         report_later(published, "Ready", "ProbePending", "its probe isn't answered yet"),
-        report_later(published, "Running"),
+        report_later(published, "Running", url="https://webui.example/"),
     )
     result = wait("solo-ada/webui", "--for", "running", meanwhile=steps)
     assert result == (
@@ -47,7 +47,7 @@ def test_until_it_runs(wait: Wait, published: Place) -> None:
         f"(0s) instance solo-ada/webui in eu-1: Published: {NEVER}{LATER}\n"
         "(5s) instance solo-ada/webui in eu-1: Init; next: its container starts\n"
         "(15s) instance solo-ada/webui in eu-1: Starting: its probe isn't answered yet; next: it answers its probe\n"
-        "(20s) instance solo-ada/webui in eu-1: Running\n",
+        "(20s) instance solo-ada/webui in eu-1: Running: open https://webui.example/\n",
         "",
     )
     assert wait("solo-ada/webui").code == 0, "at once, where it is so"

@@ -43,6 +43,10 @@ exec chroot {root} "$@"
 AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 
 
+class NotCreated(Exception):
+    """Envoy Gateway could not create its certificates. The next attempt may succeed."""
+
+
 class Provider(NamedTuple):
     """An issuer of logins as the gateway knows it: how its host is reached and trusted, and the secret of the gateway's client."""
 
@@ -97,7 +101,8 @@ def start_controller(cluster: Cluster, place: Path, domain: str, namespace: str)
     environment = {"KUBECONFIG": str(cluster.kubeconfig), "HOME": str(place)}
     environment |= {"KUBERNETES_SERVICE_HOST": processes.LOOPBACK, "KUBERNETES_SERVICE_PORT": "443"}
     for generate in _certificate_commands(place):
-        subprocess.run(generate, env=processes.environment(place, environment), check=True, capture_output=True)
+        run = partial(_create_certificates, generate, processes.environment(place, environment))
+        eventually(run, "Envoy Gateway to create its certificates")
     kubernetes = {
         "leaderElection": {"disable": True},
         "deploy": {"type": "GatewayNamespace"},  # as the add-on of the sample
@@ -135,6 +140,14 @@ def _certificate_commands(place: Path) -> list[list[str | Path]]:
     """Return the commands that create the certificates of Envoy Gateway: as Secrets of the cluster, and as files."""
     generate: list[str | Path] = [programs.program("envoy-gateway"), "certgen"]
     return [[*generate, "--disable-topology-injector"], [*generate, "--local", "--config-home", place / "config"]]
+
+
+def _create_certificates(command: list[str | Path], environment: dict[str, str]) -> bool:
+    """Return True. Raises NotCreated, with the output, where the command fails: its Job in a cluster then starts it again."""
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise NotCreated(f"{command[1]} ended with {done.returncode}: {done.stdout.strip()} {done.stderr.strip()}")
+    return True
 
 
 def _remove_simulated(cluster: Cluster) -> None:

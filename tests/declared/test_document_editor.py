@@ -15,6 +15,7 @@ from allotment.declared import documents
 from allotment.declared.canonical import canonicalize
 from allotment.declared.document_editor import AddItem, Edit, RemoveField, SetField, edit_document
 from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.problems import OperationRefused
 
 FILE = """# yaml-language-server: $schema=../../../schemas/GPUInstance.schema.json
@@ -83,6 +84,13 @@ def test_a_removed_item_takes_its_comments_and_an_empty_parent_along() -> None:
     edited = edit_document(edited, GPUInstance, [RemoveField(("metadata", "labels", "team"))])
     assert b"labels" not in edited
     assert b"metadata:\n  name: webui\nspec:\n" in edited
+
+
+def test_a_reader_of_a_storage_has_its_tenant_as_its_key() -> None:
+    data = b"spec:\n  sharedWith:\n    - tenant: solo-ada\n    - tenants: All\n"
+    edited = edit_document(data, GPUStorage, [RemoveField(("spec", "sharedWith", "All"))])
+    assert edited == b"spec:\n  sharedWith:\n    - tenant: solo-ada\n"
+    assert edit_document(edited, GPUStorage, [RemoveField(("spec", "sharedWith", "solo-ada"))]) == b"spec: {}\n"
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ CASES: list[tuple[str, str, Change, list[str]]] = [
         "us-1",
         gone(cluster_snapshot.STORAGE_CLASSES, "gp3-retain"),
         [
-            "error [storage] StorageClass gp3-retain: doesn't exist, but the storage block-ssd names it; known: cephfs-retain, gp3-scratch"
+            "error [storage] StorageClass gp3-retain: doesn't exist, but the storage block-ssd names it; known: cephfs-retain, gp3-scratch, rook-ceph-bucket"
             " -> create it, or declare another class"
         ],
     ),

@@ -53,8 +53,18 @@ def test_the_report_marks_an_unreadable_resource_as_an_error(kind: cluster_snaps
     assert line in bed.report_lines("error")
 
 
+def test_credentials_that_the_server_does_not_know_are_no_missing_permission() -> None:
+    bed = Bed()
+    bed.refused[cluster_snapshot.NODES] = 401
+    lines = {line.partition("] ")[2] for line in bed.report_lines("error")}
+    assert lines == {
+        "nodes: can't be checked: the API server doesn't know these credentials: log in again, or name another context -> try"
+        " again, then check the state of the API server"
+    }
+
+
 @pytest.mark.parametrize("kind", cluster_snapshot.ALL_QUERIES)
-@pytest.mark.parametrize("status", [403, 404, 500])
+@pytest.mark.parametrize("status", [401, 403, 404, 500])
 def test_nothing_that_is_read_is_passed_over(kind: cluster_snapshot.ResourceQuery, status: int) -> None:
     karpenters = (
         cluster_snapshot.KARPENTER_NODE_POOLS,

@@ -369,7 +369,7 @@ def test_declared_changes_lists_dangerous_topics_first(sample: Path) -> None:
 def test_declared_changes_quotes_and_escapes_a_description(sample: Path) -> None:
     text = '"a → b [x]: \\e[31m, \\u202e"'
     (line,) = changes(sample, swap(EU, "spec:\n", f"spec:\n  description: {text}\n"))
-    assert line == f"clusters: {EU}: spec.description added: 'a \\u2192 b [x]: \\x1b[31m, \\u202e'"
+    assert line == f"clusters: {EU}: spec.description added: 'a → b [x]: \\x1b[31m, \\u202e'"
 
 
 def test_a_file_that_can_not_be_read_is_left_to_its_problem(sample: Path) -> None:
@@ -431,3 +431,14 @@ spec:
         f"access: {file}: spec.namespace added: own-system",
         f"platform: {file}: spec.wave added: 2",
     ]
+
+
+def test_a_new_cluster_adds_no_field_that_its_file_does_not_have(sample: Path) -> None:
+    def declare(root: Path) -> None:
+        copy(root, "clusters/us-1/cluster.yaml", path)
+        edit(root, path, "metadata:\n  name: us-1", "metadata:\n  name: ap-1")
+
+    path = "clusters/ap-1/cluster.yaml"
+    added = changes(sample, declare)
+    assert any(line.startswith(f"access: {path}: spec.oidc added") for line in added)
+    assert [line for line in added if "spec.network" in line] == []

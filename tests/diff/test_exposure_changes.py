@@ -20,7 +20,9 @@ from allotment.services.check.workers import read_scope
 APP = "platform/apps/stable-diffusion-webui.yaml"
 SIMULATE, OPEN = "tenants/acme-robotics/instances/simulate.yaml", "tenants/acme-robotics/instances/open.yaml"
 PRETRAIN = "tenants/ml-orbit/instances/pretrain.yaml"
-NO_ADDRESS = "no URL: it is reachable only inside the namespace; to expose a port, write `exposure: Members` there"
+NO_ADDRESS = (
+    "no URL: it is reachable only inside the namespace; to open a port to people, declare it with `exposure: Members`"
+)
 MODELS, WEBUI = "tenants/solo-ada/storages/models.yaml", "tenants/solo-ada/instances/webui.yaml"
 EU, US = "eu-1.gpu.northlight.example", "us-1.gpu.northlight.example"
 FILES, ADAS = f"https://models--files--solo-ada.{EU}/", f"https://webui--solo-ada.{EU}/"

@@ -56,6 +56,8 @@ NAMES = [
 # A command has an effect in the sample only after another change.
 PREPARATIONS = {
     "access+=SSH": ("instance/solo-ada/webui", "access-"),
+    "sharedWith.uni-lab-": ("storage/solo-ada/models", "sharedWith+={tenant: uni-lab}"),
+    "role=Member": ("Members/solo-ada", "users+={name: zoe, role: Admin}"),
     "instance start": ("instance/solo-ada/webui", "state=Stopped"),
     "tenant resume": ("Tenant/solo-ada", "lifecycle=Suspended"),
     "spec activate": ("GPUSpec/l4-half", "lifecycle=Deprecated"),

@@ -9,16 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from allotment.adapters.forge.forge import Token
+from allotment.adapters.git.clone import Clone
+from allotment.adapters.git.remote import Remote
+from allotment.adapters.metrics import CommentMetrics
+from allotment.cli.comment_options import create_pull_services
+from allotment.services.pull_requests.comment_loop import CommentLoop
 from tests.conftest import PROJECT, ROOTS, Allot, Result
 from tests.controlplane.gitea import ADMIN, BOT, ORGANISATION, Gitea
 from tests.e2e.pulls import Person, add_platform_team, name_people
+from tests.support.comment_loop_bed import RecordedLog
 from tests.support.published import git
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 REPOSITORY = f"{ORGANISATION}/declarations"
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
+STYLES = "tenants/solo-ada/storages/styles.yaml"
 HOSTILE = "</details> @ada @everyone ![x](https://evil.example/x.png) <img src=https://evil.example/y.png> #1 ``` ~~~"
 
 
@@ -263,3 +272,69 @@ def test_a_token_that_is_wrong_is_said_and_never_shown(desk: Desk, monkeypatch: 
     monkeypatch.delenv("ALLOT_FORGE_TOKEN")
     result = desk.comment("--number", number)
     assert (result.code, "ALLOT_FORGE_TOKEN" in result.err) == (2, True)
+
+
+def test_self_service_merges_nothing_by_a_borrowed_right(desk: Desk, gitea: Gitea, tmp_path: Path) -> None:
+    """Ada's own change merges. Each other pull request of her file borrows a right."""
+    for path, text in (
+        ("platform/platform.yaml", "spec:\n  selfService: Enabled\n"),
+        ("platform/plans/starter.yaml", "spec:\n  selfService:\n    changes: [Stop, Change, Members]\n"),
+    ):
+        file = desk.root / path
+        file.write_text(file.read_text(encoding="utf-8").replace("spec:\n", text, 1), encoding="utf-8")
+    desk.push()
+    desk.ada.invite(desk.bob)
+    numbers: dict[str, int] = {}
+
+    def open_change(person: Person, name: str, title: str = "Change", base: str = "main") -> int:
+        person.sync()
+        person.edit(STYLES, "spec:\n", f"spec:\n  description: By {name}.\n")
+        numbers[name] = person.open(name, title, base)
+        return numbers[name]
+
+    open_change(desk.bob, "stranger")
+    desk.ada.approve(open_change(desk.bob, "approved"))
+    open_change(desk.ada, "draft", "WIP: not yet")
+    open_change(desk.ada, "pushed")
+    desk.bob.sync()
+    git(desk.bob.root, "fetch", "-q", desk.ada.fork(desk.bob), "pushed")
+    git(desk.bob.root, "checkout", "-q", "--detach", "FETCH_HEAD")
+    desk.bob.edit(STYLES, "By pushed", "By bob")
+    desk.bob.push("pushed", to=desk.ada.fork(desk.bob))
+    git(desk.root, "push", "-q", "origin", "main:refs/heads/other")
+    desk.ada.api(f"pulls/{open_change(desk.ada, 'retargeted')}", {"base": "other"}, method="PATCH")
+    returned = open_change(desk.ada, "returned", base="other")
+    desk.ada.api(f"pulls/{returned}", {"base": "main"}, method="PATCH")
+    closed = open_change(desk.ada, "closed")
+    desk.ada.api(f"pulls/{closed}", {"state": "closed"}, method="PATCH")
+    desk.ada.sync()
+    desk.ada.edit("platform/plans/starter.yaml", "[Stop, Change", "[Start, Stop, Change")
+    numbers["policy"] = desk.ada.open("policy")
+    desk.bob.sync()
+    desk.bob.edit(
+        "tenants/solo-ada/members.yaml",
+        "  users:\n",
+        "  users:\n    - name: bob\n      role: Admin\n      login: bob\n",
+    )
+    desk.bob.edit(STYLES, "spec:\n", "spec:\n  description: By a new member.\n")
+    numbers["member"] = desk.bob.open("member")
+    desk.ada.sync()
+    desk.ada.edit(WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
+    own = desk.ada.open("own")
+    folder = tmp_path / "loop"
+    remote = Remote(Clone.open_or_create(folder), gitea.remote(REPOSITORY, ORGANISATION), keep=True)
+    loop = CommentLoop(
+        lambda: create_pull_services(folder, remote, "main", Token(gitea.tokens[BOT]), None, merges=True),
+        CommentMetrics(CollectorRegistry()),
+        RecordedLog(),
+        30,
+    )
+    for _ in range(3):
+        loop.tick()
+    merged = {name: desk.admin.api(f"pulls/{number}")["merged"] for name, number in {**numbers, "own": own}.items()}
+    assert merged == {**dict.fromkeys(numbers, False), "own": True}
+    assert desk.ada.status(own, "allot/self-service") == ("success", "solo-ada: Stop")
+    git(desk.root, "pull", "-q", "origin", "main")
+    message = git(desk.root, "log", "-1", "--format=%B")
+    assert message.startswith(f"Merge #{own} by self service: Stop of tenant solo-ada\n")
+    assert "It doesn't merge by itself: `it is a draft" in desk.ada.comment(numbers["draft"], "plan")

@@ -41,7 +41,7 @@ BED = Counter(
         "skipped gateway SecurityPolicies: no policy has a login yet, and doctor reads no Secrets: it is unknown whether edge/oidc exists",
         "skipped gateway EnvoyExtensionPolicy edge/allotment-sessions: it is not published yet, or Argo CD has not applied it",
         "skipped login spec.oidc: can't be compared with https://id.northlight.example/.well-known/openid-configuration:"
-        " nobody knows its name",
+        " its name could not be resolved",
         "skipped add-ons add-ons: the Application allotment--add-ons--eu-1, which installs them, doesn't exist",
         "skipped reporter ClusterRole allotment-reporter: doesn't exist: no reporter is installed from argo/add-ons, or its role has"
         " another name",

@@ -58,6 +58,7 @@ def test_a_given_value_is_no_blank() -> None:
         ("us-2", {"domain": "us_"}, "spec.domain: 'us_' is not allowed"),
         ("us-2", {"oidc_issuer": "http://id.acme.dev"}, "spec.oidc.issuer: 'http://id.acme.dev' is not allowed here"),
         ("u" * 25, {}, "has 25 characters: write 3 to 24"),
+        ("u", {}, "has 1 character: write 3 to 24"),
     ],
 )
 def test_a_wrong_cluster_is_refused(name: str, values: dict[str, str], message: str) -> None:

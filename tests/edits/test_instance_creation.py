@@ -73,6 +73,31 @@ spec:
     }
 
 
+def test_a_key_of_a_secret_as_a_variable() -> None:
+    options = SMALLEST._replace(secrets=("HF_TOKEN=huggingface:token",), env=("MODE=fast",))
+    text = create(options, tenant="ml-orbit")["painter.yaml"]
+    assert (
+        text[text.index("  container:") :]
+        == """\
+  container:
+    env:
+      - name: HF_TOKEN
+        valueFrom:
+          secretKeyRef:
+            name: huggingface
+            key: token
+      - name: MODE
+        value: fast
+"""
+    )
+
+
+def test_an_unknown_key_of_a_secret_is_refused() -> None:
+    with pytest.raises(OperationRefused) as error:
+        create(SMALLEST._replace(secrets=("HF_TOKEN=huggingface:tokens",)), tenant="ml-orbit")
+    assert str(error.value) == "--secret: SecretReference huggingface has no key 'tokens'; did you mean 'token'?"
+
+
 def test_an_image_with_every_option() -> None:
     options = IMAGE._replace(
         ports=("8080", "metrics:9090/tcp"),
@@ -226,6 +251,11 @@ spec:
         (SMALLEST._replace(env=("A=1", "A=2")), ["--env: 'A' occurs twice: omit one of them"]),
         (SMALLEST._replace(env=("NVIDIA_X=1",)), ["--env: NVIDIA_X decides which GPUs a container sees"]),
         (SMALLEST._replace(env=("A=\x07",)), ["--env: 'A=\\x07' has a control character, or is not UTF-8: remove it"]),
+        (SMALLEST._replace(secrets=("A",)), ["--secret: 'A' is not in the format VARIABLE=SECRET:KEY"]),
+        (
+            SMALLEST._replace(secrets=("A=huggingface:token",)),
+            ["--secret: solo-ada has no SecretReference named 'huggingface'; there are none"],
+        ),
         (SMALLEST._replace(replicas="two"), ["--replicas: 'two' is not a whole number from 1 to 100"]),
         (SMALLEST._replace(replicas="101"), ["--replicas: '101' is not a whole number from 1 to 100"]),
         (SMALLEST._replace(labels=("team",)), ["--label: 'team' is not in the format KEY=VALUE"]),

@@ -37,6 +37,13 @@ def test_a_plan_has_the_given_limits() -> None:
     assert change.notes[0].startswith("No budget limits its tenants: `allot set Plan/course budget.perMonth=")
 
 
+def test_a_model_that_no_node_has_is_noted() -> None:
+    change = add_plan(DECLARED, "course", PLAN | {"gpus": ("nvidia-l5=1", "nvidia-l4=1")})
+    assert change.notes[2:] == (
+        "No node pool and no GPUSpec has the model 'nvidia-l5', so its quota has no effect; did you mean 'nvidia-l4'?",
+    )
+
+
 def test_a_plan_has_a_budget_and_features() -> None:
     values = {
         "budget": "50",
@@ -54,7 +61,7 @@ def test_a_plan_has_a_budget_and_features() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"gpus": ("nvidia-l4",)}, "--gpu: 'nvidia-l4' is not in the format KEY=VALUE"),
+        ({"gpus": ("nvidia-l4",)}, "--gpu: 'nvidia-l4' is not in the format MODEL=NUMBER"),
         ({"gpus": ("nvidia-l4=x",)}, "spec.quota.gpus.nvidia-l4: "),
         ({"sharing": ("Shared",)}, "spec.allow.sharing[0]: 'Shared' is not allowed: write one of"),
         ({"budget": "1,000"}, "spec.budget.perMonth: "),

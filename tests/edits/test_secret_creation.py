@@ -79,6 +79,14 @@ def test_every_problem_names_its_option(options: SecretOptions, message: str) ->
         create_secret(DECLARED, "solo-ada", "keys", options)
 
 
+@pytest.mark.parametrize("value", ["0a" * 10, "aB3" * 7])
+def test_a_value_in_place_of_a_name_is_refused_and_not_repeated(value: str) -> None:
+    with pytest.raises(OperationRefused, match="--key: this looks like a value") as error:
+        create_secret(DECLARED, "solo-ada", "keys", SecretOptions("eu-1", (value,)))
+    assert value not in str(error.value)
+    create_secret(DECLARED, "solo-ada", "keys", SecretOptions("eu-1", ("AWS_SECRET_ACCESS_KEY_2",)))
+
+
 def test_a_value_in_place_of_a_path_is_refused_and_not_repeated() -> None:
     value = "hf_" + "a1" * 15
     with pytest.raises(OperationRefused, match="looks like the value of a secret") as error:

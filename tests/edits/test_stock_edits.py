@@ -133,7 +133,7 @@ eu-1/whole-d,l4-whol,1,
 5 problems, so nothing was changed:
 s.csv:2: count: 'x' is not a whole number: write digits only, such as 4
 s.csv:4: 'eu-1/whole-b' is in line 3 already
-s.csv:6: 'whole' is not in the format CLUSTER/NAME, such as eu-1/l4
+s.csv:6: 'whole' is not in the format CLUSTER/NAME, such as eu-1/l4-whole
 s.csv:7: no value for spec: write it
 s.csv:8: the platform has no GPUSpec named 'l4-whol'; did you mean 'l4-whole'?"""
     with pytest.raises(OperationRefused, match=f"^{re.escape(message)}$"):
@@ -150,5 +150,5 @@ def test_stocks_are_removed_together_or_not_at_all() -> None:
 
 @pytest.mark.parametrize("text", ["eu-1", "/l4", "eu-1/", "a/b/c", ""])
 def test_a_stock_has_a_cluster_and_a_name(text: str) -> None:
-    with pytest.raises(OperationRefused, match=r"is not in the format CLUSTER/NAME, such as eu-1/l4$"):
+    with pytest.raises(OperationRefused, match=r"is not in the format CLUSTER/NAME, such as eu-1/l4-whole$"):
         split_cluster_name(text)

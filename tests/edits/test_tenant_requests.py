@@ -40,6 +40,20 @@ def test_a_quota_is_a_field_of_the_tenant() -> None:
     assert write_message(change, "deploy-1") == f"{change.title}\n\nReason: A film\n\nOperation-ID: deploy-1\n"
 
 
+@pytest.mark.parametrize(
+    ("assignment", "limit", "value"),
+    [("gpus.nvidia-l4=4", "8", "4"), ("instances=1", "20", "1"), ("storage=100Gi", "5Ti", "100Gi")],
+)
+def test_a_request_lowers_no_quota(assignment: str, limit: str, value: str) -> None:
+    field = assignment.partition("=")[0]
+    with pytest.raises(OperationRefused) as refused:
+        request_quota(DECLARED, "studio-kite", [assignment], "A film")
+    assert str(refused.value) == (
+        f"quota.{field} of studio-kite is {limit}, and {value} is less: a request only raises a quota, and"
+        f" `allot set Tenant/studio-kite quota.{assignment}` lowers it"
+    )
+
+
 def test_a_spec_beyond_the_quota_changes_only_the_tenant() -> None:
     change = request("h100-one")
     assert list_added_lines(change) == {TENANT: ["quota:", "gpus:", "nvidia-h100-80gb: 1"]}

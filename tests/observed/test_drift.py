@@ -272,7 +272,7 @@ def test_identical_values_are_skipped_without_another_result(
 def test_a_path_is_built_from_its_steps(steps: list[tuple[bool, str]]) -> None:
     path, display, pattern = drift._FieldPath(), "", ""
     for is_element, name in steps:
-        text = name.encode("unicode_escape").decode()
+        text = name.replace("\n", "\\n")
         if is_element:
             path, display, pattern = path.element(name), f"{display}[{text}]", f"{pattern}/*"
         else:

@@ -23,7 +23,7 @@ from tests.support.orphans import (
 
 from allotment.observed.retention import RetainedTenant, RetentionReason
 from allotment.observed.rollout import BlobVersions, ResourceRef, RolloutStage, derive_stage
-from allotment.observed.status import ApplicationStatus, TenantStatus
+from allotment.observed.status import ApplicationStatus, Condition, TenantStatus
 
 WEBUI = ResourceRef("instance", live.TENANT, "webui", "eu-1", "")
 CHANGED = WEBUI._replace(blob="b1")
@@ -116,6 +116,31 @@ def test_a_change_that_argo_cd_cannot_compare_says_so(tree: str, words: str) -> 
     assert stage.message.startswith(words)
 
 
+SYNC_FAILED = Condition("Synced", "False", "SyncFailed", "", SINCE)
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "conditions", "progress"),
+    [
+        ("webui", "Running", (), "going"),
+        ("webui", "Failed", (), "going"),
+        ("webui", "Running", (SYNC_FAILED,), "failed"),
+        ("new", "Running", (), "failed"),
+        ("new", "Failed", (), "going"),
+    ],
+)
+def test_another_failed_resource_of_its_application_fails_no_change(
+    name: str, state: str, conditions: tuple[Condition, ...], progress: str
+) -> None:
+    status = look(*RUNS)
+    webui = msgspec.structs.replace(status.instances[0], state=state, conditions=conditions)
+    applications = (ApplicationStatus("compute", "OutOfSync", "Degraded", tree="0123"),)
+    status = msgspec.structs.replace(status, instances=(webui,), applications=applications)
+    stage = of(CHANGED._replace(name=name, blob="newer"), status)
+    message = "Argo CD can't apply it" if progress == "failed" else "Argo CD hasn't applied it yet"
+    assert (stage.progress, stage.state, stage.message) == (progress, "published", message)
+
+
 def test_a_republished_instance_waits_for_a_newer_status() -> None:
     rollout_stage = of(CHANGED, after(120, *RUNS, *ARGOCD, published_objects=published()))
     assert (rollout_stage.progress, rollout_stage.state) == ("going", "published")
@@ -141,3 +166,11 @@ def test_an_instance_that_runs_is_done_once_its_address_can_be_known(sync: str, 
     )
     stage = of(CHANGED._replace(blob=running.observed_blob), status)
     assert (stage.progress, stage.state, stage.url) == (progress, "running", url)
+
+
+def test_a_failed_storage_fails_no_new_snapshot() -> None:
+    status = look(live.claim(), *ARGOCD)
+    models = msgspec.structs.replace(status.storages[0], state="Failed")
+    applications = (ApplicationStatus("storage", "OutOfSync", "Degraded", tree="0123"),)
+    status = msgspec.structs.replace(status, storages=(models,), applications=applications)
+    assert of(KEEP._replace(name="new", blob="b1"), status).message == "Argo CD hasn't applied it yet"

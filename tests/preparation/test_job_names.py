@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
-from allotment.declared.kinds.gpu_storage import ImageSource, Prepare, Source
+from allotment.declared.kinds.gpu_storage import ImageSource, Prepare, S3Source, Source, SourceSecretRef
 from allotment.preparation import job_names
 
 IMAGE = f"registry.test/fetch@sha256:{'a' * 64}"
@@ -26,3 +28,13 @@ def test_a_remembered_hash_is_that_of_its_own_source(monkeypatch: pytest.MonkeyP
     preparations = [(argument, prepare(argument)) for argument in "abcdeabcde"]
     for argument, each in [*preparations, *preparations]:
         assert job_names.input_hash(each) == expected[argument]
+
+
+def test_the_hash_of_a_private_bucket_has_the_name_of_the_secret_that_published_storages_have() -> None:
+    old = (
+        '{"s3": {"bucket": "data", "endpoint": "https://s3.test", "prefix": "", "region": "us-east-1",'
+        ' "secretRef": {"name": "keys--secret"}}}'
+    )
+    for name in ("keys", "keys--secret"):
+        s3 = S3Source(endpoint="https://s3.test", bucket="data", secretRef=SourceSecretRef(name=name))
+        assert job_names.input_hash(Prepare(source=Source(s3=s3))) == hashlib.sha256(old.encode()).hexdigest()

@@ -35,7 +35,7 @@ prints the JSON that [Output](output.md) describes. `NO_COLOR` and `TERM=dumb` t
 | 3 | a bug in Allotment; the command writes a report |
 | 4 | succeeded with warnings: `allot publish` retained a tenant or a cluster and published the others; `allot plan --detailed-exitcode`: the change can be merged and has an effect |
 | 124 | `allot wait`: the time is up |
-| 130 | interrupted |
+| 129, 130, 143 | ended by SIGHUP, Ctrl-C or SIGTERM, after it removed its temporary files |
 
 ### Cache
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import git
 import pytest
 from tests.conftest import DAY, Allot, copy, edit, errors
 from tests.support.folder_commit import commit
+from tests.support.published import git
 
 Change = Callable[[Path], object]
 CACHE = "tenants/studio-kite/storages/model-cache.yaml"
 OUTPUTS = "tenants/studio-kite/storages/outputs.yaml"
+ADA_MEMBERS = "tenants/solo-ada/members.yaml"
 QUARTER = "platform/specs/l4-quarter.yaml"
 
 
@@ -122,6 +123,20 @@ CHANGES: dict[str, tuple[Change, str]] = {
         lambda root: edit(root, "platform/storage-specs/block-ssd.yaml", '"0.05"', '"0.04"'),
         "platform/storage-specs/block-ssd.yaml:18:7: spec.snapshotPrices[0]: the price from 2026-01-01 already applies and can't change: add an entry with a later day [price]",
     ),
+    "the last Admin is demoted": (
+        lambda root: edit(root, ADA_MEMBERS, "role: Admin", "role: Member"),
+        f"{ADA_MEMBERS}:9:13: spec.users[0].role: tenant solo-ada would have no Admin, and ada was Admin before: give a user or a group the role Admin [last-admin]",
+    ),
+    "the last Admin is removed": (
+        lambda root: (
+            edit(root, ADA_MEMBERS, "name: ada\n", "name: bea\n") or edit(root, ADA_MEMBERS, ": Admin", ": Viewer")
+        ),
+        f"{ADA_MEMBERS}:6:1: spec: tenant solo-ada would have no Admin, and ada was Admin before: give a user or a group the role Admin [last-admin]",
+    ),
+    "the members are removed": (
+        lambda root: (root / ADA_MEMBERS).unlink(),
+        f"{ADA_MEMBERS}:1:1: (file): tenant solo-ada would have no Admin, and ada was Admin before: give a user or a group the role Admin [last-admin]",
+    ),
     "a new use of what is retired": (
         lambda root: (
             edit(root, "tenants/film-house/instances/train-river.yaml", "gpuSpec: a100-3g", "gpuSpec: l4-whole")
@@ -163,6 +178,15 @@ def test_a_preparation_goes_under_running_instances_and_what_it_wrote_stays(merg
     assert warnings(merged, allot) == []
 
 
+def test_the_removal_of_a_tenant_warns_those_that_share_with_it(merged: Path, allot: Allot) -> None:
+    shared = "tenants/northlight/storages/base-models.yaml"
+    edit(merged, shared, "    - tenants: All\n", "    - tenants: All\n    - tenant: uni-labs\n")
+    line = f"{shared}:25:15: spec.sharedWith[1].tenant: {{}}no Tenant is named 'uni-labs'; did you mean 'uni-lab'? [reference]"
+    assert line.format("") in errors(allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY))
+    commit(merged)
+    assert warnings(merged, allot) == [line.format("warning: ")]
+
+
 def test_a_revoked_share_warns_earlier_readers_and_stops_new_readers(merged: Path, allot: Allot) -> None:
     edit(merged, "tenants/northlight/storages/base-models.yaml", "    - tenants: All\n", "    - tenant: uni-lab\n")
     assert warnings(merged, allot) == [
@@ -172,6 +196,15 @@ def test_a_revoked_share_warns_earlier_readers_and_stops_new_readers(merged: Pat
     copy(merged, "tenants/studio-kite/storages/base.yaml", "tenants/solo-ada/storages/base.yaml")
     result = allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY)
     assert [line.split(": ")[0] for line in errors(result)] == ["tenants/solo-ada/storages/base.yaml:14:15"]
+
+
+def test_another_admin_or_a_suspended_tenant_needs_no_last_admin(merged: Path, allot: Allot) -> None:
+    edit(merged, ADA_MEMBERS, "  users:\n", "  users:\n    - name: bea\n      role: Admin\n")
+    edit(merged, ADA_MEMBERS, "name: ada\n      role: Admin", "name: ada\n      role: Viewer")
+    assert allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY).code == 0
+    edit(merged, ADA_MEMBERS, "role: Admin", "role: Viewer")
+    edit(merged, "tenants/solo-ada/tenant.yaml", "spec:\n", "spec:\n  lifecycle: Suspended\n")
+    assert "[last-admin]" not in allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY).out
 
 
 def test_two_merges_delete_a_storage(merged: Path, allot: Allot) -> None:
@@ -210,16 +243,15 @@ def test_the_newcomer_is_the_one_too_many(merged: Path, allot: Allot) -> None:
 def test_two_requests_fine_alone_oversell_together(merged: Path, allot: Allot) -> None:
     edit(merged, "clusters/eu-1/stocks/l4-whole.yaml", "count: 5", "count: 2")
     commit(merged)
-    repo = git.Repo(merged)
     for name, tenant in (("one", "uni-lab"), ("two", "studio-kite")):
-        repo.git.checkout("-q", "-b", name, "main")
+        git(merged, "checkout", "-q", "-b", name, "main")
         path = f"tenants/{tenant}/instances/extra.yaml"
         copy(merged, "tenants/solo-ada/instances/webui.yaml", path)
         edit(merged, path, "  storages:\n    - name: models\n      mountPath: /workspace\n", "")
         edit(merged, path, "l4-quarter", "l4-whole")
         commit(merged)
         assert allot("validate", "--repo", merged, "--base", "main", "--as-of", DAY).code == 0
-    repo.git.merge("-q", "one")
+    git(merged, "merge", "-q", "one")
     result = allot("validate", "--repo", merged, "--commit", "HEAD", "--base", "one", "--as-of", DAY)
     assert result.code == 1
     assert errors(result)[0].startswith(

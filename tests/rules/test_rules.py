@@ -30,7 +30,9 @@ ADA = "tenants/solo-ada/instances/webui.yaml"
 ADA_STORAGE = "tenants/solo-ada/storages/models.yaml"
 KITE = "tenants/studio-kite/tenant.yaml"
 KITE_PLAN = f"{KITE}:9:9: spec.plan"
-ANOTHER_PLAN = "or ask the platform team for another plan, or for a tenant quota (spec.quota) [quota]"
+ANOTHER_PLAN = (
+    "or ask the platform team for another plan, or for a tenant quota: `allot request quota {} --reason TEXT` [quota]"
+)
 
 REFERENCE = {
     "spec": (
@@ -179,6 +181,14 @@ SOURCES = {
         swap(SHARED, "    - tenants: All\n", "    - tenant: solo-ada\n"),
         f"{BASE}:14:15: spec.prepare.source.storage.name: tenant northlight doesn't share base-models with studio-kite: ask them to list it under spec.sharedWith [sharing]",
     ),
+    "a storage shared with a tenant that isn't": (
+        swap(SHARED, "    - tenants: All\n", "    - tenants: All\n    - tenant: studio-kit\n"),
+        f"{SHARED}:25:15: spec.sharedWith[1].tenant: no Tenant is named 'studio-kit'; did you mean 'studio-kite'? [reference]",
+    ),
+    "a storage shared with its own tenant": (
+        swap(SHARED, "    - tenants: All\n", "    - tenants: All\n    - tenant: northlight\n"),
+        f"{SHARED}:25:15: spec.sharedWith[1].tenant: northlight is the tenant of this storage, and needs no permission: remove the entry [sharing]",
+    ),
     "a shared storage elsewhere": (
         both(swap(BASE, "cluster: eu-1", "cluster: us-1")),
         f"{BASE}:14:15: spec.prepare.source.storage.name: northlight's storage base-models is in cluster eu-1, and this storage is in us-1: use the same cluster for both [sharing]",
@@ -216,7 +226,7 @@ SOURCES = {
     ),
     "quota of snapshots": (
         swap("platform/plans/team.yaml", "    storage: 5Ti\n", "    storage: 5Ti\n    snapshots: 0\n"),
-        f"{KITE_PLAN}: 1 snapshot is declared, plan team allows 0: remove 1, {ANOTHER_PLAN}",
+        f"{KITE_PLAN}: 1 snapshot is declared, plan team allows 0: remove 1, {ANOTHER_PLAN.format('studio-kite snapshots=VALUE')}",
     ),
 }
 
@@ -397,27 +407,27 @@ TENANT = {
     "quota of GPUs": (
         swap("platform/plans/team.yaml", "nvidia-l4: 8", "nvidia-l4: 3"),
         f"{KITE_PLAN}: running instances take 3.25 nvidia-l4 GPUs, plan team allows 3; the largest are webui-next 2, comfy 1, webui 0.25: stop some,"
-        f" or run them on smaller units, {ANOTHER_PLAN}",
+        f" or run them on smaller units, {ANOTHER_PLAN.format('studio-kite gpus.nvidia-l4=VALUE')}",
     ),
     "quota of instances": (
         swap("platform/plans/starter.yaml", "instances: 3", "instances: 0"),
-        f"tenants/solo-ada/tenant.yaml:8:9: spec.plan: 1 instance is declared, plan starter allows 0: remove 1, {ANOTHER_PLAN}",
+        f"tenants/solo-ada/tenant.yaml:8:9: spec.plan: 1 instance is declared, plan starter allows 0: remove 1, {ANOTHER_PLAN.format('solo-ada instances=VALUE')}",
     ),
     "quota of storage": (
         swap("platform/plans/team.yaml", "storage: 5Ti", "storage: 750Gi"),
         f"{KITE_PLAN}: storages take 1600Gi together, plan team allows 750Gi; the largest are outputs 500Gi, outputs-restored 500Gi,"
-        f" base 200Gi: declare 850Gi less, {ANOTHER_PLAN}",
+        f" base 200Gi: declare 850Gi less, {ANOTHER_PLAN.format('studio-kite storage=VALUE')}",
     ),
     "own quota replaces the plan's": (
         swap("tenants/film-house/tenant.yaml", "nvidia-a100-80gb: 4", "nvidia-a100-80gb: 0"),
         "tenants/film-house/tenant.yaml:12:25: spec.quota.gpus.nvidia-a100-80gb: running instances take ~0.857 nvidia-a100-80gb GPUs, tenant "
         "film-house's own quota allows 0; the largest are train-fox ~0.429, train-owl ~0.429: stop some, or run them on smaller units, or ask the platform team"
-        " to raise it [quota]",
+        " to raise it: `allot request quota film-house gpus.nvidia-a100-80gb=VALUE --reason TEXT` [quota]",
     ),
     "own quota of instances": (
         swap("tenants/uni-lab/tenant.yaml", "instances: 30", "instances: 2"),
         "tenants/uni-lab/tenant.yaml:13:16: spec.quota.instances: 4 instances are declared, tenant uni-lab's own quota allows 2: remove 2,"
-        " or ask the platform team to raise it [quota]",
+        " or ask the platform team to raise it: `allot request quota uni-lab instances=VALUE --reason TEXT` [quota]",
     ),
     "budget": (
         swap("platform/plans/team.yaml", 'perMonth: "4000"', 'perMonth: "2000"'),
@@ -518,6 +528,16 @@ def test_an_app_without_folders_says_nothing_about_mounts(sample: Path, allot: A
     app.write_text(text[: text.rindex("      folders:\n")], encoding="utf-8")
     edit(sample, ADA, "mountPath: /workspace", "mountPath: /models")
     assert "app-folder" not in allot("validate", "--repo", sample, "--as-of", DAY).out
+
+
+@pytest.mark.parametrize(("folder", "name"), [("clusters/us-1", "us"), ("tenants/uni-lab", "ul")])
+def test_a_file_in_a_folder_with_a_rejected_name_is_not_missing(
+    folder: str, name: str, sample: Path, allot: Allot
+) -> None:
+    (sample / folder).rename((sample / folder).with_name(name))
+    lines = allot("validate", "--repo", sample, "--as-of", DAY).lines
+    assert [line for line in lines if f"name '{name}' has 2 characters: write 3 to " in line]
+    assert not [line for line in lines if "is missing" in line]
 
 
 def test_the_sample_is_fine(sample: Path, allot: Allot) -> None:

@@ -13,11 +13,14 @@ from tests.support.secret_store import (
     INSTANCE,
     REFERENCE,
     RESTARTS,
+    SOURCE_KEYS,
+    SOURCE_STORAGE,
     STORE,
     declare_all,
     declare_image_pull,
     declare_restart,
     declare_secret,
+    declare_source_secret,
 )
 
 ENV_NAME = f"{INSTANCE}:19:19: spec.container.env[0].valueFrom.secretKeyRef.name: "
@@ -147,3 +150,45 @@ def test_a_docker_config_without_its_type_is_a_warning(sample: Path, allot: Allo
         f"{REFERENCE}:8:13: spec.keys[0].name: warning: no pod pulls images with this key, because the type is Values: write"
         " `type: ImagePull`, or another key [secret-reference]" in lines
     )
+
+
+SOURCE_NAME = f"{SOURCE_STORAGE}:18:17: spec.prepare.source.s3.secretRef.name: "
+
+
+def test_a_source_reads_the_secret_of_its_tenant_by_its_declared_name(sample: Path, allot: Allot) -> None:
+    declare_source_secret(sample)
+    assert error_lines(sample, allot) == []
+    edit(sample, SOURCE_STORAGE, "name: s3-keys", "name: s3-key")
+    assert error_lines(sample, allot) == [
+        f"{SOURCE_NAME}no SecretReference is named 's3-key' in tenants/uni-lab; did you mean 's3-keys'?; `allot secret create`"
+        " declares a secret [reference]"
+    ]
+
+
+def test_a_source_reads_a_secret_of_its_own_cluster(sample: Path, allot: Allot) -> None:
+    declare_source_secret(sample)
+    edit(sample, "clusters/us-1/cluster.yaml", "  diskStorage", "  secretStore:\n    name: aws\n  diskStorage")
+    edit(sample, SOURCE_KEYS, "cluster: eu-1", "cluster: us-1")
+    assert error_lines(sample, allot) == [
+        f"{SOURCE_NAME}SecretReference s3-keys is in cluster us-1, and the storage is in eu-1: use the same cluster for both"
+        " [secret-reference]"
+    ]
+
+
+def test_a_source_reads_the_two_keys_of_a_bucket(sample: Path, allot: Allot) -> None:
+    declare_source_secret(sample)
+    edit(sample, SOURCE_KEYS, "name: AWS_SECRET_ACCESS_KEY", "name: SECRET")
+    assert error_lines(sample, allot) == [
+        f"{SOURCE_NAME}SecretReference s3-keys has no key AWS_SECRET_ACCESS_KEY, which the preparation reads: add it to"
+        f" spec.keys in {SOURCE_KEYS} [secret-reference]"
+    ]
+
+
+def test_no_source_reads_a_pull_credential(sample: Path, allot: Allot) -> None:
+    declare_source_secret(sample)
+    keys = "    - name: AWS_ACCESS_KEY_ID\n      path: s3\n    - name: AWS_SECRET_ACCESS_KEY\n"
+    edit(sample, SOURCE_KEYS, f"  keys:\n{keys}", "  type: ImagePull\n  keys:\n    - name: .dockerconfigjson\n")
+    assert error_lines(sample, allot) == [
+        f"{SOURCE_NAME}SecretReference s3-keys has the type ImagePull, and no source can read a pull credential: name another"
+        " SecretReference, because all pods of the tenant pull images with the credential [secret-reference]"
+    ]

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import git
 import pytest
 from tests.conftest import DAY, Allot, copy, edit
 from tests.support.folder_commit import commit
+from tests.support.published import git
 
 Change = Callable[[Path], None]
 
@@ -352,7 +352,7 @@ def test_without_a_base_an_instance_that_the_last_commit_lacks_is_named(
     commit(sample)
     add(f"{ADA}/again.yaml")(sample)
     if state == "staged":
-        git.Repo(sample).git.add(all=True)
+        git(sample, "add", "--all")
     excess = over("l4-quarter", 18, 18 - count, f"{count} shared", HELD)
     lines = [f"{ADA}/again.yaml:8:12: spec.gpuSpec: {excess}"]
     for paths in ([], ["."], ["tenants"], ["tenants/solo-ada"], [ADA], [f"{ADA}/again.yaml"]):
@@ -374,12 +374,11 @@ def test_without_a_base_an_excess_that_the_branch_of_origin_lacks_is_at_the_inst
     """The branch is committed, and origin has moved on since."""
     FULL(sample)
     commit(sample)
-    with git.Repo(sample) as repository:
-        merged = repository.head.commit
-        add(f"{ADA}/again.yaml")(sample)
-        commit(sample)
-        upstream = repository.git.commit_tree(merged.tree.hexsha, "-p", merged.hexsha, "-m", "Another change")
-        repository.git.update_ref("refs/remotes/origin/main", upstream)
+    merged = git(sample, "rev-parse", "HEAD")
+    add(f"{ADA}/again.yaml")(sample)
+    commit(sample)
+    upstream = git(sample, "commit-tree", f"{merged}^{{tree}}", "-p", merged, "-m", "Another change")
+    git(sample, "update-ref", "refs/remotes/origin/main", upstream)
     excess = over("l4-quarter", 18, 1, "17 shared", HELD)
     assert stock_lines(allot, sample, ADA) == [f"{ADA}/again.yaml:8:12: spec.gpuSpec: {excess}"]
 

@@ -32,6 +32,15 @@ class Desk:
             f"https://forge.example/{REPOSITORY}",
         )
         place.merge()
+        world.on_merge = self._merge_branch
+
+    def _merge_branch(self, number: int, message: str) -> str:
+        """Merge a pull request's branch into the remote's main, as the forge does; return the commit."""
+        root = self.place.root
+        git(root, "checkout", "-q", "main")
+        git(root, *AUTHOR, "merge", "-q", "--no-ff", "-m", message, f"change-{number}")
+        git(root, "push", "-q", "origin", "main")
+        return git(root, "rev-parse", "HEAD")
 
     def propose(self, number: int, old: str, new: str, *, author: str = "ada-k") -> str:
         """Open a pull request, or push to one, that changes ada's instance; return its head."""
@@ -56,10 +65,7 @@ class Desk:
 
     def merge(self, number: int) -> str:
         """Merge it on the forge; return the merge's commit."""
-        root = self.place.root
-        git(root, *AUTHOR, "merge", "-q", "--no-ff", "-m", "Merge", f"change-{number}")
-        git(root, "push", "-q", "origin", "main")
-        commit = git(root, "rev-parse", "HEAD")
+        commit = self._merge_branch(number, "Merge")
         self.world.merge(number, commit)
         return commit
 

@@ -43,7 +43,9 @@ class Bed:
         repository = Clone.open_or_create(folder)
         remote = Remote(repository, str(desk.place.remote), keep=True)
         self.commenter = CommentLoop(
-            lambda: create_pull_services(folder, remote, "main", Token(TOKEN), desk.world.api, processes=1),
+            lambda: create_pull_services(
+                folder, remote, "main", Token(TOKEN), desk.world.api, processes=1, merges=True
+            ),
             CommentMetrics(self.registry),
             self.log,
             30,

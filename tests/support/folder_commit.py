@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import git
+from tests.support.published import git
 
 
 def commit(root: Path) -> str:
-    with git.Repo.init(root, initial_branch="main") as repo:
-        with repo.config_writer() as config:
-            config.set_value("user", "name", "Test")
-            config.set_value("user", "email", "test@example.invalid")
-        repo.git.add(all=True)
-        repo.index.commit("state")
-        return str(repo.head.commit.hexsha)
+    """Commit all files of a folder, which becomes a repository if it is none, and return the commit."""
+    git(root, "init", "--quiet", "--initial-branch=main")
+    for name, value in (("user.name", "Test"), ("user.email", "test@example.invalid")):
+        git(root, "config", name, value)
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--allow-empty", "--message", "state")
+    return git(root, "rev-parse", "HEAD")

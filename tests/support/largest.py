@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+from allotment.declared.kinds.gpu_storage import S3_KEYS
+
 DIGEST = f"sha256:{'0' * 64}"
 IMAGE = f"{'r' * 60}.example/{'i' * 200}:{'v' * (400 - 342)}@{DIGEST}"
 TENANT, CLUSTER, INSTANCE, STORAGE = "t" * 20, "eu-1", "i" * 24, "s" * 32
@@ -223,7 +225,7 @@ def _tenant(root: Path) -> None:
                 "bucket": "b" * 63,
                 "prefix": "f" * 500,
                 "region": "r" * 40,
-                "secretRef": {"name": "k" * 63},
+                "secretRef": {"name": SECRET},
             }
         },
     }
@@ -237,7 +239,7 @@ def _tenant(root: Path) -> None:
         _declare(root, f"{folder}/storages/{name}.yaml", "GPUStorage", name, spec)
     keys = [
         {"name": name, "path": "/".join(["x" * 39] * 4 + ["x" * 40]), "property": "r" * 253}
-        for name in numbered("y", 50, 253)
+        for name in (*numbered("y", 48, 253), *S3_KEYS)
     ]
     secret = _described(cluster=CLUSTER, keys=keys, refreshInterval="23h59m59s")
     _declare(root, f"{folder}/secrets/{SECRET}.yaml", "SecretReference", SECRET, secret)

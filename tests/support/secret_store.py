@@ -13,6 +13,8 @@ INSTANCE = "tenants/solo-ada/instances/webui.yaml"
 RENDERED = "eu-1/tenants/solo-ada/compute/huggingface--secret.rendered.yaml"
 PULL_REFERENCE = "tenants/solo-ada/secrets/registry.yaml"
 PULL_RENDERED = "eu-1/tenants/solo-ada/compute/registry--secret.rendered.yaml"
+SOURCE_STORAGE = "tenants/uni-lab/storages/papers.yaml"
+SOURCE_KEYS = "tenants/uni-lab/secrets/s3-keys.yaml"
 NAMESPACE = "eu-1/control/namespaces/s/solo-ada.rendered.yaml"
 DECLARED = """\
 apiVersion: allotment.dev/v1alpha1
@@ -76,3 +78,12 @@ def declare_restart(root: Path) -> None:
     declare_all(root)
     edit(root, INSTANCE, "  container:\n    env:\n", "  onSecretChange: Restart\n  container:\n    env:\n")
     edit(root, CLUSTER, STORE, STORE + RESTARTS)
+
+
+def declare_source_secret(root: Path) -> None:
+    """Declare the secret that the source of a storage of uni-lab reads."""
+    keys = "    - name: AWS_ACCESS_KEY_ID\n      path: s3\n    - name: AWS_SECRET_ACCESS_KEY\n      path: s3\n"
+    text = f"{DECLARED[: DECLARED.index('    - name')]}{keys}".replace("huggingface", "s3-keys")
+    declare_secret(root, text, SOURCE_KEYS)
+    region = "        region: eu-central-1\n"
+    edit(root, SOURCE_STORAGE, region, f"{region}        secretRef:\n          name: s3-keys\n")

@@ -30,8 +30,8 @@ def simulate_pauses(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
     return events
 
 
-def report_later(place: Place, state: str, reason: str = "", message: str = "") -> Event:
+def report_later(place: Place, state: str, reason: str = "", message: str = "", url: str = "") -> Event:
     """Return an event: the cluster reports this state of the instance as it is declared now."""
     blob = running(place, WEBUI).instances[0].observed_blob
-    instance = Instance("webui", blob, state, reason, message)
+    instance = Instance("webui", blob, state, reason, message, url=url)
     return lambda: place.report("eu-1", TenantStatus("solo-ada", "eu-1", (), (instance,)), observed=now())

@@ -30,7 +30,7 @@ def config_folder(program: str) -> Path:
     """
     base = os.environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(base):
-        return Path.home() / ".config" / program
+        return home_folder() / ".config" / program
     if is_in_checkout(Path(base)):
         raise OperationRefused(
             f"XDG_CONFIG_HOME is {quote_value(base)}, which is in a work tree, and a stranger may have committed it: name another folder"
@@ -38,10 +38,18 @@ def config_folder(program: str) -> Path:
     return Path(base) / program
 
 
+def home_folder() -> Path:
+    """Return the home of the person. Raises OperationRefused if this user has none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise OperationRefused("this user has no home folder: set the environment variable HOME") from None
+
+
 def _is_home(folder: Path) -> bool:
     try:
-        return folder == Path.home().resolve()
-    except RuntimeError:  # this user has no home
+        return folder == home_folder().resolve()
+    except OperationRefused:
         return False
 
 

@@ -10,6 +10,9 @@ from allotment.declared.layout import Scope
 from allotment.problems import Problem
 
 MAX_FILES = 150_000
+MAX_DEPTH = 8  # folders
+_DECLARATION_ENDINGS = (".yaml", "/README.md")  # of the files that are declared or allowed beside declarations
+RACY_SECONDS = 2  # a file that changed this recently may change again without a new timestamp
 
 
 class ScopeFiles(NamedTuple):
@@ -54,6 +57,11 @@ def content_key(files: Iterable[tuple[str, str]]) -> str:
     """Return a hash of a scope's content. `files` are the sorted pairs of path and blob id of the scope's files."""
     text = "\n".join(f"{path}\t{blob}" for path, blob in files)
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def can_be_declaration(path: str) -> bool:
+    """Return whether a path can be that of a declaration or a README.md. A name that starts with a dot is that of another program."""
+    return path.endswith(_DECLARATION_ENDINGS) and not path.rpartition("/")[2].startswith(".")
 
 
 def path_problem(path: str, message: str, rule: str) -> Problem:

@@ -20,7 +20,7 @@ import msgspec
 
 from allotment import VERSION
 from allotment.adapters.checkout_paths import is_in_checkout
-from allotment.adapters.folder_source import RACY_SECONDS
+from allotment.adapters.declaration_source import RACY_SECONDS
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 

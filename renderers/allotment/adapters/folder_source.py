@@ -7,20 +7,23 @@ import marshal
 import os
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from allotment.adapters.checkout_paths import check_place, refuse_submodule
-from allotment.adapters.declaration_source import MAX_FILES, ScopeFiles, path_problem
+from allotment.adapters.declaration_source import (
+    MAX_DEPTH,
+    MAX_FILES,
+    RACY_SECONDS,
+    ScopeFiles,
+    can_be_declaration,
+    path_problem,
+)
 from allotment.declared.encoding import MAX_BYTES
 from allotment.declared.layout import PLATFORM, ROOTS, Scope, folder_of, scope_of
 from allotment.problems import OperationRefused, Problem
-
-RACY_SECONDS = 2  # a file that changed this recently may change again without a new timestamp
-MAX_DEPTH = 8
-
 
 TenantTokens = Mapping[str, str]  # the digest in the stamp of each unchanged tenant
 
@@ -51,16 +54,39 @@ class FolderSource:
             elif root == "platform":
                 scopes.append(PLATFORM)
             else:
-                names, folder_problems = _list_folders(top, root)
+                names, folder_problems = self._list_folders(top, root)
                 kind = scope_of(f"{root}/name/").kind
                 scopes += [Scope(kind, name) for name in names]
                 problems += folder_problems
         return scopes, problems
 
+    def _list_folders(self, top: Path, root: str) -> tuple[list[str], list[Problem]]:
+        """Return the sorted names of the folders in `top`, and a problem for each other entry except a README.md.
+
+        Leave out the entries that Git ignores, such as those of an editor.
+        """
+        names: list[str] = []
+        problems_by_path: dict[str, Problem] = {}
+        with os.scandir(top) as entries:
+            for entry in entries:
+                path = f"{root}/{entry.name}"
+                if not _is_utf8(entry.name):
+                    problems_by_path[path] = path_problem(path, "has a name that is not UTF-8: rename it", "layout")
+                elif entry.is_dir(follow_symlinks=False):
+                    names.append(entry.name)
+                elif entry.name != "README.md" or entry.is_symlink():
+                    problems_by_path[path] = path_problem(
+                        path, "no declaration belongs here: move or remove it", "layout"
+                    )
+        hidden = [f"{root}/{name}" for name in names if name.startswith(".")]
+        ignored = _list_ignored(self.root, [*problems_by_path, *hidden])
+        problems = [problem for path, problem in problems_by_path.items() if path not in ignored]
+        return sorted(name for name in names if f"{root}/{name}" not in ignored), problems
+
     def files(self, scope: Scope, *, stamped: bool = False) -> ScopeFiles:
         """Return a scope's regular files. The stamp covers the times, size and inode of every file and folder."""
         paths: list[str] = []
-        problems: list[Problem] = []
+        problems_by_path: dict[str, Problem] = {}
         folders = [folder_of(scope)]
         if os.path.islink(self._base + folders[0]):
             return ScopeFiles((), (path_problem(folders[0], "is not a folder: remove it", "layout"),), None)
@@ -70,16 +96,23 @@ class FolderSource:
                     path = f"{folder}/{entry.name}"
                     if entry.is_dir(follow_symlinks=False):
                         if path.count("/") > MAX_DEPTH:
-                            problems.append(path_problem(path, "no declaration lies so deep: remove it", "layout"))
+                            problems_by_path[path] = path_problem(
+                                path, "no declaration lies so deep: remove it", "layout"
+                            )
                         else:
                             folders.append(path)
                     elif not _is_utf8(entry.name):
-                        problems.append(path_problem(path, "has a name that is not UTF-8: rename it", "layout"))
+                        problems_by_path[path] = path_problem(path, "has a name that is not UTF-8: rename it", "layout")
                     elif entry.is_file(follow_symlinks=False):
                         paths.append(path)
                     else:
                         file_type = "a symbolic link" if entry.is_symlink() else "no regular file"
-                        problems.append(path_problem(path, f"is {file_type}: replace it by the file itself", "layout"))
+                        problems_by_path[path] = path_problem(
+                            path, f"is {file_type}: replace it by the file itself", "layout"
+                        )
+        ignored = _list_ignored(self.root, [*paths, *problems_by_path])
+        paths = [path for path in paths if path not in ignored]
+        problems = [problem for path, problem in problems_by_path.items() if path not in ignored]
         self._total_count += len(paths) - self._file_counts.get(scope, 0)
         self._file_counts[scope] = len(paths)
         if self._total_count > MAX_FILES:
@@ -89,7 +122,8 @@ class FolderSource:
                 )
             )
             paths = []
-        stamp = self._compute_stamp(folders, paths) if stamped and not problems else None
+        # A stamp would miss a change of the files in which Git finds the names to ignore.
+        stamp = self._compute_stamp(folders, paths) if stamped and not problems and not ignored else None
         return ScopeFiles(tuple(sorted(paths)), tuple(problems), stamp)
 
     def is_unchanged(self, scope: Scope, stamp: Any) -> bool:
@@ -150,22 +184,14 @@ def _digest(names: str, facts: list[int]) -> str:
     return hashlib.blake2b(marshal.dumps((names, facts), 2), digest_size=16).hexdigest()
 
 
-def _list_folders(top: Path, root: str) -> tuple[list[str], list[Problem]]:
-    """Return the sorted names of the folders in `top`, and a problem for each other entry except a README.md."""
-    names: list[str] = []
-    problems: list[Problem] = []
-    with os.scandir(top) as entries:
-        for entry in entries:
-            name = entry.name
-            if not _is_utf8(name):
-                problems.append(path_problem(f"{root}/{name}", "has a name that is not UTF-8: rename it", "layout"))
-            elif entry.is_dir(follow_symlinks=False):
-                names.append(name)
-            elif name != "README.md" or entry.is_symlink():
-                problems.append(
-                    path_problem(f"{root}/{name}", "no declaration belongs here: move or remove it", "layout")
-                )
-    return sorted(names), problems
+def _list_ignored(root: Path, paths: Iterable[str]) -> frozenset[str]:
+    """Return those paths below `root` that Git ignores and that can't be declarations. Without a path in doubt, Git doesn't run."""
+    odd = [path for path in paths if not can_be_declaration(path)]
+    if not odd:
+        return frozenset()
+    from allotment.adapters.git.uncommitted import list_ignored
+
+    return list_ignored(root, odd)
 
 
 def _is_utf8(name: str) -> bool:

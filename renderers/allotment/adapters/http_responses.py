@@ -18,11 +18,15 @@ _MAX_REASON_BYTES = 8 << 10
 
 # After one of these exceptions, there is no complete response. The message is that of the first matching type.
 _ERROR_TEXTS: tuple[tuple[type[Exception], str], ...] = (
-    (urllib3.exceptions.NameResolutionError, "nobody knows its name"),
+    (urllib3.exceptions.NameResolutionError, "its name could not be resolved"),
     (urllib3.exceptions.NewConnectionError, "nothing listens there, or no way leads there"),
     (urllib3.exceptions.ConnectTimeoutError, f"no connection within {CONNECT_SECONDS} s"),
     (urllib3.exceptions.TimeoutError, "too slow"),
-    (urllib3.exceptions.SSLError, "its certificate isn't trusted, or it speaks no TLS"),
+    (urllib3.exceptions.ProxyError, "the proxy of HTTPS_PROXY, ALL_PROXY or the kubeconfig doesn't lead there"),
+    (
+        urllib3.exceptions.SSLError,
+        "its certificate isn't trusted, or it speaks no TLS: name the file of its certificate authority in SSL_CERT_FILE",
+    ),
     (urllib3.exceptions.ProtocolError, "the connection broke off"),
 )
 
@@ -65,8 +69,16 @@ def read_body(answer: urllib3.BaseHTTPResponse, seconds: float, limit: int) -> b
 
 
 def error_text(error: Exception) -> str:
-    """Return the text of _ERROR_TEXTS for an error that prevented a response, or else the name of the error's type."""
-    return next((message for kind, message in _ERROR_TEXTS if isinstance(error, kind)), type(error).__name__)
+    """Return the text of _ERROR_TEXTS for an error that prevented a response, or else the name of the error's type.
+
+    The error may contain the error of a single try.
+    """
+    for cause in (error, *error.args):
+        each = getattr(cause, "reason", None) or cause
+        for kind, message in _ERROR_TEXTS:
+            if isinstance(each, kind):
+                return message
+    return type(error).__name__
 
 
 def read_reason(answer: urllib3.BaseHTTPResponse) -> str:

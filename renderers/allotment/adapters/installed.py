@@ -50,8 +50,8 @@ def checkout_address(folder: Path) -> str:
 
     try:
         git = GitCommands(folder)
-        url, commit = git.url_of("origin"), git.run_text("rev_parse", "--verify", "HEAD")
-        is_pushed = bool(git.run_text("for_each_ref", "--contains", commit, "--count=1", "refs/remotes/origin"))
+        url, commit = git.url_of("origin"), git.run_text("rev-parse", "--verify", "HEAD")
+        is_pushed = bool(git.run_text("for-each-ref", "--contains", commit, "--count=1", "refs/remotes/origin"))
     except (OperationRefused, GitFailed, OSError):
         return ""
     return f"git+{without_password(url)}@{commit}" if url and is_pushed else ""

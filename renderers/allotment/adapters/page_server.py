@@ -160,9 +160,7 @@ class PageHandler(RequestHandler):
             if path is not None and self.pages.read(f"{path}/index.html") is not None:
                 self._send_decision(Decision(HTTPStatus.MOVED_PERMANENTLY, (f"/{path}/",)), with_body=with_body)
                 return
-            self._send_page(
-                HTTPStatus.NOT_FOUND, {"Content-Type": "text/plain"}, b"no such page\n", with_body=with_body
-            )
+            self._send_not_found_page(is_allowed=path is not None, with_body=with_body)
             return
         assert path is not None
         is_compressed = page.compressed is not None and _accepts_gzip(self.headers.get("Accept-Encoding", ""))
@@ -175,6 +173,12 @@ class PageHandler(RequestHandler):
             headers["Content-Encoding"] = "gzip"
         body = page.compressed if is_compressed and page.compressed is not None else page.content
         self._send_page(HTTPStatus.OK, headers, body, with_body=with_body)
+
+    def _send_not_found_page(self, *, is_allowed: bool, with_body: bool) -> None:
+        """Send 404.html, as static hosts do, if the gate has allowed the request, and otherwise a text."""
+        page = self.pages.read("404.html") if is_allowed else None
+        kind, body = (_TYPES[".html"], page.content) if page is not None else ("text/plain", b"no such page\n")
+        self._send_page(HTTPStatus.NOT_FOUND, {"Content-Type": kind}, body, with_body=with_body)
 
     def _read_header(self, name: str) -> str | None:
         """Return the value of a header; None if it is absent, or if a request has it several times, which no gateway sends."""

@@ -13,6 +13,8 @@ from typing import Any
 
 import urllib3
 
+from allotment.adapters.http_responses import ApiUnavailable
+
 _started = threading.local()  # the connections of the request that this thread sends, and their sockets
 
 
@@ -24,17 +26,16 @@ class _HTTPConnection(urllib3.connection.HTTPConnection):
     """A connection that the time limit of its thread can end."""
 
     def connect(self) -> None:
-        _list_of("connections").append(self)
+        _register("connections", self)
         super().connect()
+        _register("sockets", self.sock)
 
     def request(self, *arguments: Any, **options: Any) -> None:
-        _list_of("connections").append(self)
+        _register("connections", self)
         super().request(*arguments, **options)
 
     def getresponse(self) -> Any:
-        _list_of("sockets").append(
-            self.sock
-        )  # a connection forgets its socket when the server closes it after the body
+        _register("sockets", self.sock)  # a connection forgets its socket when the server closes it after the body
         return super().getresponse()
 
 
@@ -71,13 +72,13 @@ def limit_request(seconds: float) -> Iterator[None]:
                     open_socket.shutdown(socket.SHUT_RDWR)
 
     outer = _started.__dict__.copy()
-    _started.connections, _started.sockets = connections, sockets
+    _started.connections, _started.sockets, _started.has_expired = connections, sockets, has_expired
     timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
     try:
         yield
-    except (OSError, urllib3.exceptions.HTTPError):  # the errors of requests are OSErrors
+    except (OSError, urllib3.exceptions.HTTPError, ApiUnavailable):  # the errors of requests are OSErrors
         if not has_expired.is_set():
             raise
     finally:
@@ -88,7 +89,8 @@ def limit_request(seconds: float) -> Iterator[None]:
         raise RequestTooSlow(f"no answer within {seconds:.0f} s")
 
 
-def _list_of(name: str) -> list[Any]:
-    """Return a list of the limit of this thread; an empty list without a limit."""
-    items: list[Any] = getattr(_started, name, [])
-    return items
+def _register(name: str, item: object) -> None:
+    """Add an item to a list of the limit of this thread. Raises RequestTooSlow if the limit has expired."""
+    getattr(_started, name, []).append(item)
+    if hasattr(_started, "has_expired") and _started.has_expired.is_set():
+        raise RequestTooSlow("the limit of this request has expired")

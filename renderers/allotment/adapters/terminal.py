@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 from allotment.adapters.http_responses import ApiUnavailable
 from allotment.adapters.remote_process import RemoteProcess
@@ -110,16 +109,8 @@ def _raw_terminal(is_terminal: bool) -> Iterator[None]:
         raise OperationRefused("this system has no POSIX terminal: use --no-tty, or Linux or macOS") from None
     stdin = sys.stdin.fileno()
     settings = termios.tcgetattr(stdin)
-    handlers = {number: signal.signal(number, _exit) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         tty.setraw(stdin)
         yield
     finally:
         termios.tcsetattr(stdin, termios.TCSADRAIN, settings)
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-
-def _exit(number: int, frame: FrameType | None) -> None:
-    """End the process as the signal does, but restore the terminal first."""
-    sys.exit(128 + number)

@@ -82,7 +82,7 @@ class DeclarationsClone:
     def origin_url(self) -> str:
         """The URL of origin without a name and a password. Raises OperationRefused if the clone has no origin."""
         if (url := self.repository.git.url_of(ORIGIN)) is None:
-            raise OperationRefused("this clone has no remote named origin: run `git remote add origin URL`")
+            raise OperationRefused(f"this clone has no remote named origin: run {self.repository.git.origin_remedy}")
         return without_userinfo(url)
 
     def fetch_declared_commit(self) -> DeclaredCommit:
@@ -189,10 +189,9 @@ def open_merged_source(root: Path, *, may_be_folder: bool = True) -> Source:
     if not remotes and may_be_folder:
         return FolderSource(root)
     if not remotes or not clone.has_origin:
-        remedy = f"`git remote rename {remotes[0]} origin`" if remotes else "`git remote add origin URL`"
         raise OperationRefused(
             "the hosts come from the merged declarations of the remote origin, and this clone has none of this name:"
-            f" {remedy}"
+            f" {clone.repository.git.origin_remedy}"
         )
     declared = clone.fetch_declared_commit()
     if not declared.branch:

@@ -64,9 +64,13 @@ def list_resources(source: CommitSource, tenant: str) -> Iterator[DeclaredResour
 
 
 def read_declaration_at(source: CommitSource, path: str) -> DeclarationFile[Declaration] | None:
-    """Return the declaration at a path; None if there is none, or if it can't be read."""
+    """Return the declaration at a path; None if there is none, or if it can't be read.
+
+    The path may come from the name in an invalid reference.
+    """
     declaration_path = parse_path(path)
-    assert isinstance(declaration_path, DeclarationPath)
+    if not isinstance(declaration_path, DeclarationPath):
+        return None
     try:
         return read_declaration(path, source.read(path), declaration_path)[0]
     except KeyError:

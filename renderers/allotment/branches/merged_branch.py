@@ -87,7 +87,7 @@ def find_fetched_branch(root: Path, repository: Repository) -> str:
         branch = _read_declared_branch(CommitSource(root, head, repository))
     except OperationRefused:  # the default branch lacks this folder, which may be a stranger's
         branch = None
-    return branch or repository.git.run_text("rev_parse", "--abbrev-ref", head).removeprefix(f"{ORIGIN}/")
+    return branch or repository.git.run_text("rev-parse", "--abbrev-ref", head).removeprefix(f"{ORIGIN}/")
 
 
 def fetch_origin_branch(root: Path, source: CommitSource) -> DeclaredBranch:
@@ -97,8 +97,8 @@ def fetch_origin_branch(root: Path, source: CommitSource) -> DeclaredBranch:
     """
     if source.repository.git.url_of(ORIGIN) is None:
         raise OperationRefused(
-            "this repository has no remote named origin, so no commit counts as merged: add it, or name the repository to publish"
-            " to with --to"
+            "this repository has no remote named origin, so no commit counts as merged: run"
+            f" {source.repository.git.origin_remedy}, or name the repository to publish to with --to"
         )
     return fetch_declared_branch(root, Remote(source.repository, ORIGIN), likely=read_branch(source))
 

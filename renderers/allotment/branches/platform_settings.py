@@ -79,15 +79,21 @@ def read_cluster(source: Source, name: str) -> Cluster | None:
     return declared.model if declared else None
 
 
-def read_lifecycle(source: Source, tenant: str) -> str:
-    """Return the lifecycle that a source declares for a tenant; empty if its file can't be read."""
+def read_tenant(source: Source, tenant: str) -> Tenant | None:
+    """Return the declaration of a tenant in a source; None if it can't be read."""
     scope = Scope("tenant", tenant)
     path = path_of(Tenant.__name__, scope, tenant)
     try:
         declared = read_folder(scope, [(path, source.read(path))])[0].get_singleton(Tenant)
     except (KeyError, OSError):
-        return ""
-    return declared.model.spec.lifecycle if declared is not None else ""
+        return None
+    return declared.model if declared else None
+
+
+def read_lifecycle(source: Source, tenant: str) -> str:
+    """Return the lifecycle that a source declares for a tenant; empty if its file can't be read."""
+    declared = read_tenant(source, tenant)
+    return declared.spec.lifecycle if declared else ""
 
 
 def read_members(source: Source, tenant: str) -> Members | None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from allotment.capacity.pricing import hourly_price, hourly_storage_price
 from allotment.capacity.units import memory_per_device
 from allotment.declared.inventory import Catalog
+from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.tenant_facts import InstanceFacts, StorageFacts, TenantFacts
@@ -30,12 +31,14 @@ class SpecOffer(NamedTuple):
 class Offers(NamedTuple):
     """The offers of a catalog by name, with the prices of a day.
 
-    The prices of storages and of snapshots are per GiB and hour; a price is None if the StorageSpec is not for sale.
+    The prices of storages and of snapshots are per GiB and hour; a price is None if the StorageSpec is not for sale. `domains`
+    has the domain of each cluster.
     """
 
     gpu_specs: dict[str, SpecOffer]
     storage_prices: dict[str, Decimal | None]
     snapshot_prices: dict[str, Decimal | None]
+    domains: dict[str, str]
 
     @property
     def models_by_spec(self) -> dict[str, str]:
@@ -60,6 +63,11 @@ def read_offers(catalog: Catalog) -> Offers:
         {
             name: hourly_storage_price(declared.model.spec.snapshot_prices, day)
             for name, declared in storage_specs.items()
+        },
+        {
+            name: declared.model.spec.domain
+            for name, folder in catalog.clusters.items()
+            if (declared := folder.get_singleton(Cluster)) is not None
         },
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -141,18 +141,18 @@ def _create_resolver(options: ChangeOptions, image: str, option: str) -> Callabl
     from allotment.declared.image_reference import parse_image_reference
 
     reference = parse_image_reference(image)
-    example = f"{option} {image}@sha256:DIGEST".strip()
+    example = f"'{f'{option} {image}@sha256:DIGEST'.strip()}'"  # as a whole, so that a person can copy it
     if options.operation_id and not reference.digest:
         raise OperationRefused(
             f"the image {quote_value(image)} has no digest, and a repeat with --operation-id could get another digest of the"
-            f" tag: write {quote_value(example)}"
+            f" tag: write {example}"
         )
 
     def resolve() -> str:
         try:
             return resolve_image(image)
         except RegistryUnreachable as error:
-            raise OperationRefused(f"{error}: {quote_value(example)} needs no registry") from None
+            raise OperationRefused(f"{error}: {example} in the same command needs no registry") from None
 
     return functools.cache(resolve)
 
@@ -196,7 +196,24 @@ def _build_app(
     spec = image_spec(
         image.resolve(), name_of_version, _image_settings(ImageSettings, settings), settings["display_name"] or ""
     )
-    return add_app(declarations, name, spec)
+    change = add_app(declarations, name, spec)
+    return change._replace(notes=(*change.notes, *_list_dropped_settings(name, settings)))
+
+
+def _list_dropped_settings(name: str, settings: dict[str, Any]) -> Iterator[str]:
+    """Yield a note about the port and the folders of the built-in app with this name, if the new App lacks them."""
+    from allotment.starter.apps import APPS
+
+    if name not in APPS:
+        return
+    app = APPS[name]
+    ports = [] if settings["port"] else [f"port {port['containerPort']}" for port in app.container["ports"]]
+    folders = [f"folder {path}" for path in app.folders if path not in settings["folders"]]
+    if dropped := [*ports, *folders]:
+        yield (
+            f"The App has only the values of your options, without those of the built-in app {name}: {', '.join(dropped)}."
+            f" To keep them, run the command with --from {name}."
+        )
 
 
 def _image_settings(kind: type[ImageSettings], settings: dict[str, Any]) -> ImageSettings:

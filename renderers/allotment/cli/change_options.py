@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from allotment.cli.comment_options import forge_api_option
 from allotment.cli.options import Period, choose_day, create_cache_opener, find_repository, output_option
 from allotment.problems import AllotmentError, quote_value
 
@@ -81,29 +82,6 @@ place_option = click.option(
 )
 
 
-def _check_forge_api(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
-    """Raise BadParameter if a URL can't be that of an API."""
-    from urllib.parse import urlsplit
-
-    if url is None:
-        return None
-    try:
-        parts = urlsplit(url)
-        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_valid = False
-    if not is_valid:
-        raise click.BadParameter(f"{quote_value(url)} is no URL of an API: write https://HOST/PATH")
-    return url
-
-
-forge_api_option = click.option(
-    "--forge-api",
-    metavar="URL",
-    callback=_check_forge_api,
-    envvar="ALLOT_FORGE_API",
-    help="The URL of the forge's API. Default: derived from spec.git.url of the platform.",
-)
 _DECORATORS: tuple[Callable[..., Any], ...] = (
     place_option,
     output_option(),

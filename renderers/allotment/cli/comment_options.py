@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from allotment.cli.options import FiniteRange
-from allotment.problems import OperationRefused
+from allotment.problems import OperationRefused, quote_value
 
 if TYPE_CHECKING:
     from allotment.adapters.forge.forge import Token
@@ -19,6 +19,31 @@ if TYPE_CHECKING:
     from allotment.services.pull_requests.plan_sandbox import PlanBudget
 
 TOKEN_VARIABLE = "ALLOT_FORGE_TOKEN"  # noqa: S105  # the name of a variable, not a token
+
+
+def _check_forge_api(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
+    """Raise BadParameter if a URL can't be that of an API."""
+    from urllib.parse import urlsplit
+
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise click.BadParameter(f"{quote_value(url)} is no URL of an API: write https://HOST/PATH")
+    return url
+
+
+forge_api_option = click.option(
+    "--forge-api",
+    metavar="URL",
+    callback=_check_forge_api,
+    envvar="ALLOT_FORGE_API",
+    help="The URL of the forge's API. Default: derived from spec.git.url of the platform.",
+)
 
 
 def forge_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,11 +65,7 @@ def forge_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="SECONDS",
             help="The time limit for the plan of a pull request.",
         ),
-        click.option(
-            "--forge-api",
-            metavar="URL",
-            help="The URL of the forge's API. Default: derived from spec.git.url of the platform.",
-        ),
+        forge_api_option,
         click.option(
             "--forge-token-file",
             type=click.Path(dir_okay=False, exists=True, path_type=Path),
@@ -67,14 +88,16 @@ def read_token(file: Path | None, *, has_option: bool = True) -> Token:
 
     `has_option` says whether the command has the option --forge-token-file.
     """
+    from allotment.adapters.credential_files import read_credential_file
     from allotment.adapters.forge.forge import Token
     from allotment.adapters.header_values import can_be_in_header
 
-    data = file.read_bytes() if file else os.fsencode(os.environ.get(TOKEN_VARIABLE, ""))
-    secret = data.strip().decode("ascii", "replace")
-    if secret and not can_be_in_header(secret):
+    text = read_credential_file(file, accepts_pipe=True) if file else os.environ.get(TOKEN_VARIABLE, "")
+    secret = text.strip()
+    if not can_be_in_header(secret) or (file and not secret):
         place = f"The file {file}" if file else f"The environment variable {TOKEN_VARIABLE}"
-        raise click.UsageError(f"{place} has characters that no token has: write the token alone, as ASCII text.")
+        reason = "has characters that no token has" if secret else "is empty"
+        raise click.UsageError(f"{place} {reason}: write the token alone, as ASCII text.")
     if not secret:
         more = ", or name a file with --forge-token-file" if has_option else ""
         raise click.UsageError(f"The token of the forge is missing: set {TOKEN_VARIABLE}{more}.")
@@ -93,8 +116,9 @@ def create_pull_services(
     budget: PlanBudget | None = None,
     cache: Path | None = None,
     processes: int | None = None,
+    merges: bool = False,
 ) -> PullServices:
-    """Return the services that comment on the pull requests of a repository.
+    """Return the services that comment on the pull requests of a repository, and with `merges` merge those of self service.
 
     The declaration of the platform in `branch` of `source` names the forge and the repository. `budget` limits the
     time and memory for one plan. `cache` is the folder with the cached checks of the base.
@@ -110,6 +134,7 @@ def create_pull_services(
     from allotment.services.pull_requests.plan_comment import PlanCommenter, PullRequestSource
     from allotment.services.pull_requests.plan_sandbox import PlanBudget
     from allotment.services.pull_requests.rollout_comment import RolloutCommenter
+    from allotment.services.pull_requests.self_service_merge import SelfServiceMerger
 
     name = f"refs/heads/{branch}"
     tip = source.fetch(name).get(name)
@@ -137,5 +162,6 @@ def create_pull_services(
         processes,
         rendered=branches,
         status=statuses,
+        merger=SelfServiceMerger(place.forge, branch) if merges else None,
     )
     return PullServices(place, reviews, rollouts)

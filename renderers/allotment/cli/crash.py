@@ -25,14 +25,22 @@ def report_tenant_bugs(tracebacks: Mapping[str, str]) -> None:
 
 
 def write_report(trace: str | None = None) -> str:
-    """Write a report with a stack trace, by default of the current exception. Return the path of the report."""
+    """Write a report with a stack trace, by default of the current exception. Return the path of the report.
+
+    If no temporary folder can be written, the report goes to standard error.
+    """
     lines = [
         f"allotment {VERSION}, Python {sys.version.split()[0]}, {platform.system()} {platform.machine()}",
         f"command: {' '.join(sys.argv[1:2])}",
         "",
         trace or traceback.format_exc(),
     ]
-    handle, path = tempfile.mkstemp(prefix="allot-report-", suffix=".txt")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(hide_secrets("\n".join(lines)))
+    report = hide_secrets("\n".join(lines))
+    try:
+        handle, path = tempfile.mkstemp(prefix="allot-report-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(report)
+    except OSError:
+        click.echo(report, err=True)
+        return "the lines above"
     return path

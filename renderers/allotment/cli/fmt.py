@@ -42,14 +42,18 @@ def command(paths: tuple[Path, ...], repo: Path | None, check: bool, fix: bool, 
             raise click.UsageError(f"{given_path} doesn't exist")
     from allotment.declared.formatting import format_declaration
 
+    def is_selected(path: str) -> bool:
+        return not selected_paths or any(
+            prefix in ("", path) or path.startswith(f"{prefix}/") for prefix in selected_paths
+        )
+
     source = FolderSource(root)
-    changed, problems = [], []
-    for scope in source.scopes()[0]:
-        for path in source.files(scope).paths:
-            if selected_paths and not any(
-                prefix in ("", path) or path.startswith(f"{prefix}/") for prefix in selected_paths
-            ):
-                continue
+    changed: list[str] = []
+    scopes, problems = source.scopes()
+    for scope in scopes:
+        files = source.files(scope)
+        problems += files.problems
+        for path in filter(is_selected, files.paths):
             data = source.read(path)
             new, wrong = format_declaration(path, data, fix=fix)
             problems += wrong
@@ -57,7 +61,8 @@ def command(paths: tuple[Path, ...], repo: Path | None, check: bool, fix: bool, 
                 changed.append(path)
                 if not check:
                     write_checkout_file(root, path, new)
-    _print_result(sorted(problems), changed, check, style)
+    problems = sorted(problem for problem in problems if is_selected(problem.path))
+    _print_result(problems, changed, check, style)
     raise click.exceptions.Exit(1 if problems or (check and changed) else 0)
 
 

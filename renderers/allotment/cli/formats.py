@@ -101,8 +101,10 @@ def _point_at_column(text: str, column: int, colour: str) -> list[str]:
     """Return a file's line, and a caret below `column`. If the line is blank or too long, return an empty list."""
     if not text.strip() or len(text) > MAX_LINE_LENGTH or column > len(text) + 1:
         return []
-    prefix = escape_unprintable(text[: column - 1])
-    return [f"    {escape_unprintable(text)}", f"    {' ' * len(prefix)}{click.style('^', fg=colour, bold=True)}"]
+    from rich.cells import cell_len
+
+    width = cell_len(escape_unprintable(text[: column - 1]))
+    return [f"    {escape_unprintable(text)}", f"    {' ' * width}{click.style('^', fg=colour, bold=True)}"]
 
 
 def as_json(problems: Sequence[Problem], scope: CheckedScope) -> str:

@@ -20,10 +20,12 @@ from allotment.cli.init_catalog import (
     check_choice,
 )
 from allotment.cli.init_files import build_generated_files, read_files_below
+from allotment.cli.init_questions import QUESTIONS
 from allotment.cli.init_result import print_result
 from allotment.cli.options import find_sample_folder, output_option
+from allotment.cli.prompts import prompt_value
 from allotment.declared.forges import FORGES
-from allotment.problems import OperationRefused, quote_value
+from allotment.problems import OperationRefused, pluralize, quote_value
 
 if TYPE_CHECKING:
     from allotment.starter.declarations import Cloud
@@ -31,33 +33,20 @@ if TYPE_CHECKING:
 
 ALLOWED_ENTRIES = {".git"}  # entries that the folder may have before `allot init`
 SAMPLE_FOLDERS = ("platform", "clusters", "tenants")
-_QUESTIONS = {  # `allot init` asks the questions in this order
-    "forge": "The kind of forge that hosts the repository",
-    "url": "The clone URL of the repository, https://…",
-    "cluster": "The first cluster's name",
-    "domain": "The parent domain of all instances",
-    "oidc_issuer": "The OIDC issuer for logins, https://…",
-    "admin": "Your login at the forge; you approve changes to the platform",
-    "program": "The pinned source of Allotment for CI: git+https://…@COMMIT, a wheel's URL#sha256=…, an image@sha256:…",
-}
-_PROGRAM_HELP = """CI and people install exactly this version of Allotment, so the source can't change later:
-  git+https://HOST/PATH@COMMIT         a commit of a Git repository that CI can read without a password; enough at the start
-  https://HOST/NAME.whl#sha256=HASH    a wheel and its hash, as `make dist` in a checkout of Allotment prints them
-  HOST/NAME@sha256:DIGEST              a container image by its digest"""
 # With --sample, these options are refused, because the sample cloud has its own values.
 _CLOUD_OPTIONS = ("cluster", "domain", "oidc_issuer", "admin")
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--program", metavar="SOURCE", help=f"{_QUESTIONS['program']}.")
-@click.option("--forge", type=click.Choice(list(FORGES), case_sensitive=False), help=f"{_QUESTIONS['forge']}.")
-@click.option("--url", metavar="URL", help=f"{_QUESTIONS['url']}.")
+@click.option("--program", metavar="SOURCE", help=f"{QUESTIONS['program'].text}.")
+@click.option("--forge", type=click.Choice(list(FORGES), case_sensitive=False), help=f"{QUESTIONS['forge'].text}.")
+@click.option("--url", metavar="URL", help=f"{QUESTIONS['url'].text}.")
 @click.option("--branch", default="main", show_default=True, metavar="NAME", help="The branch of merged declarations.")
-@click.option("--cluster", metavar="NAME", help=f"{_QUESTIONS['cluster']}, such as eu-1.")
+@click.option("--cluster", metavar="NAME", help=f"{QUESTIONS['cluster'].text}, such as eu-1.")
 @click.option("--domain", metavar="DOMAIN", help="Instances are served at https://NAME--TENANT.CLUSTER.DOMAIN.")
-@click.option("--oidc-issuer", metavar="URL", help=f"{_QUESTIONS['oidc_issuer']}.")
-@click.option("--admin", metavar="LOGIN", help=f"{_QUESTIONS['admin']}.")
+@click.option("--oidc-issuer", metavar="URL", help=f"{QUESTIONS['oidc_issuer'].text}.")
+@click.option("--admin", metavar="LOGIN", help=f"{QUESTIONS['admin'].text}.")
 @click.option("--currency", metavar="CODE", help="The currency of prices. It cannot change later. Default: EUR.")
 @click.option(
     "--time-zone", metavar="ZONE", help="The time zone of billing days. It cannot change later. Default: UTC."
@@ -110,6 +99,8 @@ def command(
         --add-on cert-manager --add-on envoy-gateway --add-on nvidia-device-plugin
       allot init --upgrade . --program 'allotment @ git+https://git.example.com/allotment@COMMIT'
     """
+    from allotment.starter.program import parse_program
+
     choice = CatalogChoice(apps, add_ons, files_image or "")
     check_choice(choice, new_cloud=not (upgrade or sample))
     if upgrade:
@@ -126,9 +117,17 @@ def command(
         raise OperationRefused(f"{quote_value(str(folder))} holds {quote_value(conflicts[0])}: name an empty folder")
     if not options["program"] and not _has_terminal():
         options["program"] = find_default_answer("program")
-    before = dict(options)
-    program, cloud = _ask_missing_values(branch, options, sample)
-    catalog = build_catalog_files(ask_choice(choice) if options != before and not sample else choice)
+    missing = _find_missing_names(branch, options, sample)
+    if missing:
+        count = len(missing) + (0 if sample else sum(not part for part in choice))
+        click.echo(
+            f"Answer {pluralize(count, 'question')} (? explains each), and the command writes the repository to"
+            f" {quote_value(str(folder))}."
+        )
+    for name in missing:
+        _ask_value(name, branch, options, sample)
+    program, cloud = parse_program(options["program"] or ""), _build_cloud(branch, options)
+    catalog = build_catalog_files(ask_choice(choice) if missing and not sample else choice)
     files = _build_files(program, cloud, sample, docs_url, catalog)
     _write_files(folder, files)
     print_result(folder, cloud, files, catalog=catalog, sample=sample, style=style)
@@ -142,30 +141,33 @@ def _format_option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _ask_missing_values(branch: str, options: dict[str, str | None], sample: bool) -> tuple[Program, Cloud]:
-    """Return the source of the program, and the cloud. On a terminal, ask for each missing value until it is valid.
+def _list_choices(name: str) -> str:
+    return f" ({', '.join(FORGES)})" if name == "forge" else ""
+
+
+def _find_missing_names(branch: str, options: dict[str, str | None], sample: bool) -> list[str]:
+    """Return the names of the required options without a value.
 
     Raises UsageError if an option is invalid. Without a terminal, also raises UsageError if an option is missing.
     """
-    from allotment.starter.program import parse_program
-
-    required_names = _QUESTIONS.keys() - (_CLOUD_OPTIONS if sample else ())
-    missing = [name for name in _QUESTIONS if name in required_names and not options[name]]
+    required_names = QUESTIONS.keys() - (_CLOUD_OPTIONS if sample else ())
+    missing = [name for name in QUESTIONS if name in required_names and not options[name]]
     wrong = [
         f"{_format_option(name)}: {message}"
         for name, message in _find_wrong_values(branch, options, sample)
         if name not in missing
     ]
     if missing and not _has_terminal():
-        lacks = ["these options are missing:", *(f"  {_format_option(name)}: {_QUESTIONS[name]}" for name in missing)]
+        lacks = [
+            "these options are missing:",
+            *(f"  {_format_option(name)}: {QUESTIONS[name].text}{_list_choices(name)}" for name in missing),
+        ]
         raise click.UsageError(
             "\n".join([*lacks, *(["these options are invalid:", *(f"  {line}" for line in wrong)] if wrong else [])])
         )
     if wrong:
         raise click.UsageError("\n".join(wrong))
-    for name in missing:
-        _ask_value(name, branch, options, sample)
-    return parse_program(options["program"] or ""), _build_cloud(branch, options)
+    return missing
 
 
 def _ask_value(name: str, branch: str, options: dict[str, str | None], sample: bool) -> None:
@@ -173,16 +175,14 @@ def _ask_value(name: str, branch: str, options: dict[str, str | None], sample: b
     choice = click.Choice(list(FORGES), case_sensitive=False)
 
     def right(text: str) -> str:
-        if name == "program" and text.strip() == "?":
-            raise click.UsageError(_PROGRAM_HELP)
         options[name] = choice.convert(text, None, None) if name == "forge" else text
         for option, message in _find_wrong_values(branch, options, sample):
             if option == name:
                 raise click.UsageError(message)
         return text
 
-    hint = {"forge": f" ({', '.join(FORGES)})", "program": " (? explains it)"}.get(name, "")
-    click.prompt(f"{_QUESTIONS[name]}{hint}", value_proc=right, default=find_default_answer(name))
+    question, explanation = QUESTIONS[name]
+    prompt_value(f"{question}{_list_choices(name)}", explanation, right, find_default_answer(name))
 
 
 def find_default_answer(name: str) -> str | None:
@@ -235,7 +235,17 @@ def _find_wrong_values(branch: str, options: dict[str, str | None], sample: bool
     domain = options["domain"] or ""
     if domain and "." not in domain and not sample:
         problems.append(("domain", f"{quote_value(domain)} has no dot: write a domain of yours, such as gpu.acme.dev"))
-    return [*problems, *invalid_values(_build_cloud(branch, options), sample=sample)]
+    cloud = _build_cloud(branch, options)
+    scheme_message = f"{quote_value(domain)} has a scheme: write the domain without it, such as gpu.acme.dev"
+    return [
+        *problems,
+        *(
+            (name, scheme_message)
+            if name == "domain" and "://" in domain
+            else (name, message.replace(quote_value(cloud.domain), quote_value(domain)))
+            for name, message in invalid_values(cloud, sample=sample)
+        ),
+    ]
 
 
 def _build_files(

@@ -9,6 +9,7 @@ import click
 
 from allotment.cli.completers import complete_catalog_apps, complete_first_add_ons
 from allotment.cli.options import find_sample_folder
+from allotment.cli.prompts import prompt_value
 from allotment.problems import OperationRefused, quote_value
 
 _NONE = "none"
@@ -94,10 +95,15 @@ def ask_choice(choice: CatalogChoice) -> CatalogChoice:
     from allotment.starter.apps import APPS, FILES_IMAGE, FIRST_ADD_ONS
 
     apps = choice.apps or _ask_words(
-        f"The apps to offer ({', '.join(APPS)}; or {_NONE})", "jupyter", lambda words: CatalogChoice(apps=words)
+        f"The apps to offer ({', '.join(APPS)}; or {_NONE})",
+        "Programs that tenants can start at once. Each becomes a file below platform/apps. `allot app list` shows them all.",
+        "jupyter",
+        lambda words: CatalogChoice(apps=words),
     )
     add_ons = choice.add_ons or _ask_words(
         f"The add-ons that the cluster lacks (or {_NONE})",
+        "Argo CD installs them: cert-manager for certificates, Envoy Gateway for the addresses of instances, and the device"
+        " plugin for GPUs. Leave out an add-on that the cluster already has.",
         " ".join(FIRST_ADD_ONS),
         lambda words: CatalogChoice(add_ons=words),
     )
@@ -106,6 +112,7 @@ def ask_choice(choice: CatalogChoice) -> CatalogChoice:
         if choice.files_image
         else _ask_words(
             f"The image of the file server of storages (or {_NONE})",
+            "The container image that shows the files of a storage as a web page, and lets tenants copy shared storages.",
             FILES_IMAGE,
             lambda words: CatalogChoice(files_image=" ".join(words)),
         )
@@ -113,7 +120,9 @@ def ask_choice(choice: CatalogChoice) -> CatalogChoice:
     return CatalogChoice(apps, add_ons, "".join(images))
 
 
-def _ask_words(question: str, default: str, choose: Callable[[tuple[str, ...]], CatalogChoice]) -> tuple[str, ...]:
+def _ask_words(
+    question: str, explanation: str, default: str, choose: Callable[[tuple[str, ...]], CatalogChoice]
+) -> tuple[str, ...]:
     """Ask until the words of the answer are a valid choice, and return them."""
 
     def read(text: str) -> tuple[str, ...]:
@@ -122,8 +131,7 @@ def _ask_words(question: str, default: str, choose: Callable[[tuple[str, ...]], 
         check_choice(choose(words), new_cloud=True)
         return words
 
-    answer: tuple[str, ...] = click.prompt(question, value_proc=read, default=default)
-    return answer
+    return prompt_value(question, explanation, read, default)
 
 
 def build_catalog_files(choice: CatalogChoice, resolve: Callable[[str], str] | None = None) -> CatalogFiles:

@@ -33,7 +33,7 @@ def command() -> None:
 
     \b
     Examples:
-      allot instance list --tenant solo-ada
+      allot instance list solo-ada
       allot instance show solo-ada/webui
       allot instance create solo-ada/notebook --cluster eu-1 --gpu-spec l4-quarter --app jupyter
       allot instance stop solo-ada/webui

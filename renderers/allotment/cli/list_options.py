@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from allotment.cli.completers import complete_clusters, complete_gpu_specs, complete_tenants
 from allotment.cli.options import choose_day, create_cache_opener, is_quiet
-from allotment.cli.status_options import State, print_commit_age
+from allotment.cli.status_options import State, open_clone, print_commit_age
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
 if TYPE_CHECKING:
+    from allotment.adapters.git.commit_source import CommitSource
     from allotment.branches.declarations_clone import DeclarationsClone
     from allotment.declared.instance_selection import LabelRequirement
     from allotment.observed.row_filters import RowFilter
@@ -109,6 +112,18 @@ def list_output_options(command: Callable[..., Any]) -> Callable[..., Any]:
 TENANT_FILTER = click.option(
     "--tenant", "tenants", multiple=True, metavar="NAME", shell_complete=complete_tenants, help="Only this tenant."
 )
+
+
+def tenant_filter(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --tenant and the argument TENANT. The value `tenants` has the names of both."""
+
+    @functools.wraps(command)
+    def run(*, tenant: str | None, tenants: tuple[str, ...], **values: Any) -> Any:
+        return command(tenants=(*tenants, *([tenant] if tenant is not None else [])), **values)
+
+    return TENANT_FILTER(click.argument("tenant", required=False, shell_complete=complete_tenants)(run))
+
+
 CLUSTER_FILTER = click.option(
     "--cluster", "clusters", multiple=True, metavar="NAME", shell_complete=complete_clusters, help="Only this cluster."
 )
@@ -199,6 +214,15 @@ def read_listing(reader: ListingReader) -> ResourceListing:
             lambda: print_commit_age(declared, differing.result(), current_time())
         )
     return reader.read()
+
+
+def open_merged_source(repo: Path | None) -> CommitSource:
+    """Return the merged declarations, and print their commit unless --quiet was given."""
+    clone = open_clone(repo, None)
+    declared = clone.fetch_declared_commit()
+    if not is_quiet():
+        print_commit_age(declared, clone.count_differing_files(declared), current_time())
+    return declared.source
 
 
 def print_troubles(listing: ResourceListing) -> None:

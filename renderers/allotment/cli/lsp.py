@@ -37,8 +37,9 @@ def command(repo: Path | None) -> None:
         click.echo("allot lsp: waits for an editor on standard input; Ctrl-C ends it", err=True)
     from allotment.editor.connection import serve
 
-    # By default, an interrupt would wait for the thread that reads the next request. The server has nothing to save.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # A handler of Python would wait for the thread that reads the next request. The server has nothing to save.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as replies:
         # Only replies may reach the editor: the output of any other code would break the protocol.
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import atexit
-import errno
 import gc
 import io
 import os
@@ -15,7 +14,7 @@ import time
 from collections.abc import Iterator
 from importlib import import_module
 from types import FrameType, ModuleType
-from typing import Any
+from typing import Any, NoReturn, TextIO
 
 import click
 from click.core import ParameterSource
@@ -23,6 +22,7 @@ from click.core import ParameterSource
 from allotment import VERSION
 from allotment.adapters.git.object_reader import closing_readers
 from allotment.cli.options import shared_options
+from allotment.cli.system_errors import explain_os_error, prepare_streams
 from allotment.problems import AllotmentError, hide_secrets, quote_value
 
 COMMAND_GROUPS = {
@@ -57,9 +57,9 @@ COMMAND_GROUPS = {
         "init": "Create a repository of declarations.",
         "ownership": "Write the file of code owners for the forge.",
         "stock": "Show, search, add and remove stocks, with their units, warm placeholders and cold start times.",
-        "cluster": "Add clusters.",
-        "pool": "Add node pools to clusters.",
-        "tariff": "Add tariff plans, which limit the resources and costs of tenants.",
+        "cluster": "List and add clusters.",
+        "pool": "List and add node pools.",
+        "tariff": "List and add tariff plans, which limit the resources and costs of tenants.",
         "tenant": "List, create, suspend, resume and retire tenants.",
         "app": "List, add, pin and deprecate the apps of the catalog.",
         "spec": "List and add GPU specs, and change their prices and lifecycle.",
@@ -92,7 +92,6 @@ COMMANDS = {name: words for commands in COMMAND_GROUPS.values() for name, words 
 
 SIGPIPE_STATUS = 141  # the exit status that a shell reports for a process that SIGPIPE ended
 _OPTION_COMMANDS = {"help": "--help", "version": "--version"}  # some people type these options as commands
-_WRITE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF}
 
 
 def _walk_commands(command: click.Command) -> Iterator[click.Command]:
@@ -148,7 +147,7 @@ class _CommandGroup(click.Group):
         except BrokenPipeError as error:  # the reader of the output, such as `head`, has ended
             if _follows_interrupt(error):
                 raise KeyboardInterrupt from None
-            _discard_output()
+            _discard_output(sys.stdout)
             raise click.exceptions.Exit(SIGPIPE_STATUS) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -171,9 +170,9 @@ def allot(context: click.Context) -> None:
         context.color = False  # https://no-color.org
 
 
-def _discard_output() -> None:
+def _discard_output(stream: TextIO) -> None:
     """Discard buffered output, so that Python does not report the same write error again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _show_usage_error(error: click.ClickException) -> None:
@@ -223,22 +222,27 @@ def _follows_interrupt(error: BaseException | None, seconds: float = 0.1) -> boo
     return False
 
 
-def _record_interrupts() -> threading.Event:
-    """Return an event that is set as soon as an interrupt arrives.
+def _record_interrupts() -> list[int]:
+    """Return a list to which Ctrl-C, SIGTERM and SIGHUP append the exit status of the process.
 
-    The KeyboardInterrupt itself may be lost, because code written in C, such as an import of pydantic, can replace it
-    with another exception.
+    Each of them raises KeyboardInterrupt, so that the command removes its temporary files. A signal that this process ignores,
+    as with nohup, stays ignored. The exception may be lost, because code written in C, such as an import of pydantic, can
+    replace it with another exception.
     """
-    interrupted = threading.Event()
+    statuses: list[int] = []
+    owner = os.getpid()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        interrupted.set()
-        signal.default_int_handler(number, frame)
+        if number != signal.SIGINT and os.getpid() != owner:
+            os._exit(128 + number)  # a forked process has nothing to remove
+        statuses.append(128 + number)
+        raise KeyboardInterrupt(statuses[0])
 
-    is_main_thread = threading.current_thread() is threading.main_thread()
-    if is_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, interrupt)
-    return interrupted
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+                signal.signal(number, interrupt)
+    return statuses
 
 
 def _disable_pydantic_plugins() -> None:
@@ -253,46 +257,56 @@ def _disable_pydantic_plugins() -> None:
     sys.modules.setdefault(loader.__name__, loader)
 
 
+def _run_command(arguments: list[str] | None, statuses: list[int]) -> NoReturn:
+    """Run the command line, print its error, and exit. `statuses` are the exit statuses of signals that arrived."""
+    try:
+        prepare_streams()
+        # click returns the exit status of the command
+        code = allot(arguments, prog_name="allot", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(next(iter(statuses), 130))
+    except click.ClickException as error:
+        _show_usage_error(error)
+        sys.exit(2)
+    except AllotmentError as error:
+        click.echo(f"allot: {error}", err=True)
+        sys.exit(error.exit_code)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError):
+            from allotment.cli.extras import explain_missing_module
+
+            if message := explain_missing_module(error):
+                click.echo(f"allot: {message}", err=True)
+                sys.exit(2)
+        if statuses or _follows_interrupt(error, 1):
+            sys.exit(next(iter(statuses), 130))
+        if isinstance(error, OSError) and (message := explain_os_error(error)):
+            _discard_output(sys.stdout)
+            click.echo(f"allot: {message}", err=True)
+            sys.exit(2)
+        from allotment.cli.crash import write_report
+
+        click.echo(
+            f"allot: this is a bug in Allotment, not in your declarations; please report it with {write_report()}",
+            err=True,
+        )
+        sys.exit(3)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its status. On an unexpected exception, write a bug report and exit with 3."""
     _disable_pydantic_plugins()
     gc.set_threshold(_COLLECTED_OBJECTS)
     atexit.register(gc.freeze)  # the last collection would visit all objects, although the process ends
-    interrupted = _record_interrupts()
+    statuses = _record_interrupts()
     if sys.unraisablehook is sys.__unraisablehook__:
         sys.unraisablehook = _repeat_interrupt
-    with closing_readers():  # the messages of errors read, too
-        try:
-            # click returns the exit status of the command
-            code = allot(arguments, prog_name="allot", standalone_mode=False)
-            sys.exit(code if isinstance(code, int) else 0)
-        except click.Abort:
-            sys.exit(130)
-        except click.ClickException as error:
-            _show_usage_error(error)
-            sys.exit(2)
-        except AllotmentError as error:
-            click.echo(f"allot: {error}", err=True)
-            sys.exit(error.exit_code)
-        except KeyboardInterrupt:
-            sys.exit(130)
-        except Exception as error:
-            if isinstance(error, ModuleNotFoundError):
-                from allotment.cli.extras import explain_missing_module
-
-                if message := explain_missing_module(error):
-                    click.echo(f"allot: {message}", err=True)
-                    sys.exit(2)
-            if interrupted.is_set() or _follows_interrupt(error, 1):
-                sys.exit(130)
-            if isinstance(error, OSError) and error.errno in _WRITE_ERRORS:
-                _discard_output()
-                click.echo(f"allot: {error.filename or 'the output'} can't be written: {error.strerror}", err=True)
-                sys.exit(2)
-            from allotment.cli.crash import write_report
-
-            click.echo(
-                f"allot: this is a bug in Allotment, not in your declarations; please report it with {write_report()}",
-                err=True,
-            )
-            sys.exit(3)
+    try:
+        with closing_readers():  # the messages of errors read, too
+            _run_command(arguments, statuses)
+    except KeyboardInterrupt:  # during the message of an error, or at the end
+        sys.exit(next(iter(statuses), 130))
+    except OSError:  # an error message can't be written
+        _discard_output(sys.stderr)
+        sys.exit(2)

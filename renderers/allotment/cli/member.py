@@ -15,7 +15,7 @@ def command() -> None:
 
     \b
     Examples:
-      allot member list --tenant solo-ada
+      allot member list solo-ada
       allot member add solo-ada ben --role Member --login ben-k#4712 --subject 00u1ben
       allot member remove ml-orbit noor
     """

@@ -196,7 +196,8 @@ def verify(*, month: str, style: str, repo: Path | None, url: str | None) -> Non
 def _open_source_with_origin(repo: Path | None, url: str | None) -> BillingSource:
     source = open_source(repo, url)
     if not source.clone.has_origin:
-        raise OperationRefused("the clone has no remote named origin, which has the ledger")
+        remedy = source.clone.repository.git.origin_remedy
+        raise OperationRefused(f"the clone has no remote named origin, which has the ledger: run {remedy}")
     return source
 
 

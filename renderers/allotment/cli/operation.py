@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.change_options import ChangeOptions, forge_api_option, open_branch_target, place_option
-from allotment.cli.comment_options import TOKEN_VARIABLE, read_token
+from allotment.cli.change_options import ChangeOptions, open_branch_target, place_option
+from allotment.cli.comment_options import TOKEN_VARIABLE, forge_api_option, read_token
 from allotment.cli.options import output_option
 from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.problems import escape_unprintable, quote_value

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from allotment.cli.comment_options import forge_api_option
 from allotment.problems import OperationRefused, escape_unprintable
 
 if TYPE_CHECKING:
@@ -37,9 +38,7 @@ def pending_options(command: Callable[..., Any]) -> Callable[..., Any]:
     wrapped.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
     result: Callable[..., Any] = wrapped
     for option in (
-        click.option(
-            "--forge-api", metavar="URL", help="The URL of the forge's API. Default: derived from spec.git.url."
-        ),
+        forge_api_option,
         click.option(
             "--forge-token-file",
             type=click.Path(dir_okay=False, exists=True, path_type=Path),

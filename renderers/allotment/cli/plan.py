@@ -191,7 +191,9 @@ def _find_declared_branch(root: Path) -> str:
     name, repository = f"origin/{branch}", open_offline(root)
     bring = f"run `git fetch origin {branch}`, or `git push origin {branch}` if the branch has never been pushed"
     if repository.git.url_of("origin") is None:
-        bring = f"this repository has no remote named origin yet. Add it and push {branch}"
+        bring = (
+            f"this repository has no remote named origin. Run {repository.git.origin_remedy} and fetch or push {branch}"
+        )
     otherwise = (
         f"{name} isn't in this clone, but a plan without --base needs it: {bring}, or name a commit with --base, such"
         " as --base HEAD for uncommitted changes"

@@ -94,6 +94,24 @@ def choose(title: str, sheet: Sheet, choices: Sequence[T], names: Sequence[str],
     return choices[number - 1]
 
 
+def prompt_value(question: str, explanation: str, convert: Callable[[str], T], default: str | None = None) -> T:
+    """Return the converted answer to a question. Ask again while it is empty, or while `convert` raises UsageError.
+
+    The answer `?` prints the explanation.
+    """
+    while True:
+        text: str = click.prompt(question, default or "", show_default=default is not None)
+        if text.strip() == "?":
+            click.echo(explanation)
+        elif not text.strip():
+            click.echo("This question needs an answer; ? explains it.")
+        else:
+            try:
+                return convert(text)
+            except click.UsageError as error:
+                click.echo(f"Error: {error.message}")
+
+
 def ask(question: str, default: str | None, check: Callable[[str], object]) -> str:
     """Return the answer to a question. Ask again while `check` raises an expected error."""
 

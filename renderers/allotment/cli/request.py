@@ -42,7 +42,8 @@ def _request_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def quota(*, tenant: str, assignments: tuple[str, ...], reason: str, options: ChangeOptions) -> None:
     """Ask for a larger quota: the change sets fields of `spec.quota` of the tenant, which replace those of its plan.
 
-    FIELD is instances, storages, storage, snapshots, or gpus.MODEL. `allot catalog --tenant TENANT` shows the quota.
+    FIELD is instances, storages, storage, snapshots, or gpus.MODEL. `allot catalog --tenant TENANT` shows the quota. The
+    command refuses a value below the current quota: `allot set Tenant/TENANT quota.FIELD=VALUE` lowers a quota.
 
     Exit status: 0 success, 2 the field or the value is wrong, or the reason is missing.
 

@@ -200,6 +200,7 @@ def _open_pull_services(options: RunOptions, token: Token) -> PullServices:
             status=options.status,
             budget=PlanBudget(options.plan_seconds, options.plan_megabytes),
             cache=options.data / "cache",
+            merges=True,
         )
     )
 

@@ -15,7 +15,7 @@ def command() -> None:
 
     \b
     Examples:
-      allot secret list --tenant ml-orbit
+      allot secret list ml-orbit
       allot secret show ml-orbit/huggingface
       allot secret create solo-ada/huggingface --cluster eu-1 --key token
     """

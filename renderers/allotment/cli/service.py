@@ -63,11 +63,13 @@ def is_loopback(listen: str) -> bool:
 
 def read_secret(file: Path) -> bytes:
     """Return the secret in a file, without white space around it. No error and no log shows it."""
-    secret = file.read_bytes().strip()
+    from allotment.adapters.credential_files import read_credential_file
+
+    secret = read_credential_file(file, accepts_pipe=True).strip()
     if not secret.isascii() or len(secret) < MIN_SECRET_LENGTH:
         raise click.UsageError(f"{file} must contain a secret of at least {MIN_SECRET_LENGTH} ASCII characters")
-    hide_in_errors(secret.decode("ascii"))
-    return secret
+    hide_in_errors(secret)
+    return secret.encode()
 
 
 def freeze_heap() -> None:

@@ -31,7 +31,7 @@ def command(*, target: str, assignments: tuple[str, ...], options: ChangeOptions
       allot set instance/solo-ada/webui gpuSpec=l4 metadata.labels.team=design --commit
       allot set instance/solo-ada/webui 'storages+={name: models, mountPath: /models}' --push
       allot set storage/solo-ada/models size=200Gi
-      allot set Stock/eu-1/l4 description-
+      allot set Stock/eu-1/l4-whole description-
     """
     from allotment.edits.field_assignments import parse_declaration_name, set_fields
 

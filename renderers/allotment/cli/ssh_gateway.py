@@ -67,6 +67,7 @@ def command(
     import asyncio
 
     from allotment.adapters.cluster.api import ApiServer
+    from allotment.adapters.credential_files import read_credential_file
     from allotment.cli.service import parse_address, parse_addresses
     from allotment.declared.layout import name_error
     from allotment.problems import OperationRefused
@@ -80,8 +81,8 @@ def command(
 
     try:
         for file in host_keys:
-            asyncssh.read_private_key(file)
-    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, OSError) as error:
+            asyncssh.import_private_key(read_credential_file(Path(file)))
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
         raise OperationRefused(
             f"{file}: not a private key without a passphrase ({error}): name a private key (a file without .pub), or remove its"
             f' passphrase by `ssh-keygen -p -N "" -f {file}`'

@@ -202,10 +202,16 @@ def _print_status(
     elif stocks:
         print_output(status_tables.render_stocks(clusters, uses, now))
     elif is_detailed:
+        from allotment.services.status_view.resource_details import read_storage_rows
+
+        storages = {
+            row.cluster: row.url for row in read_storage_rows(view, rows, choose_day(view.declared_commit.source, None))
+        }
         for number, row in enumerate(rows):
             if number:
                 click.echo()
-            print_output(status_tables.render_details(row, view.consoles, now))
+            url = storages.get(row.resource.cluster) if row.resource.kind == "storage" else None
+            print_output(status_tables.render_details(row, view.consoles, now, url))
     else:
         print_output(status_tables.render_overview(clusters, rows, now))
         if not rows:

@@ -39,7 +39,7 @@ def command() -> None:
 
     \b
     Examples:
-      allot storage list --tenant solo-ada
+      allot storage list solo-ada
       allot storage show solo-ada/models
       allot storage create solo-ada/checkpoints --cluster eu-1 --size 50Gi
       allot storage cp model.safetensors solo-ada/models:/checkpoints/

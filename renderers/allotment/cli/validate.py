@@ -16,13 +16,14 @@ from allotment.cli.options import (
     choose_day,
     create_cache_opener,
     find_repository,
+    is_quiet,
     open_source,
     open_source_ahead,
     output_option,
     source_options,
     to_repository_path,
 )
-from allotment.problems import Problem
+from allotment.problems import Problem, pluralize, pronoun_for
 
 if TYPE_CHECKING:
     import datetime
@@ -94,7 +95,10 @@ def command(
     if not watch:
         with open_source_ahead(root, commit, cached=not no_memory) as source:
             check = check_all(source)
-        raise click.exceptions.Exit(_print_problems(check, style, selected_paths, open_source(root, commit), root))
+        status = _print_problems(check, style, selected_paths, open_source(root, commit), root)
+        if style == "text" and commit is None and not selected_paths and not is_quiet():
+            _print_open_blanks(root)
+        raise click.exceptions.Exit(status)
     if commit is not None:
         raise click.UsageError("--watch works on a folder only, since a commit never changes.")
     _watch_files(
@@ -157,6 +161,21 @@ def _print_problems(check: RepositoryCheck, style: str, selected_paths: list[str
 
         report_tenant_bugs(check.tracebacks)
     return 1 if _count_errors(problems) else 0
+
+
+def _print_open_blanks(root: Path) -> None:
+    """Print how many values in the list of README.md nobody has ticked off, if there are any."""
+    from allotment.starter.repository import count_open_blanks
+
+    try:
+        readme = (root / "README.md").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return
+    if count := count_open_blanks(readme):
+        them = pronoun_for(count)
+        click.echo(
+            f"README.md lists {pluralize(count, 'value')} of `allot init` as not filled in: replace {them}, and tick {them} off there"
+        )
 
 
 def _create_problem_context(source: Source, root: Path) -> ProblemContext:

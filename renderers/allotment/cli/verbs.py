@@ -66,7 +66,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("mount", "attach"): (
         "`allot set instance/TENANT/NAME 'storages+={name: STORAGE, mountPath: /data}'` mounts a storage"
     ),
-    ("users", "members"): "`allot member list --tenant TENANT` lists the members of a tenant",
+    ("users", "members"): "`allot member list TENANT` lists the members of a tenant",
     ("grow",): "`allot storage grow TENANT/NAME 200Gi` grows a storage",
     (
         "share",

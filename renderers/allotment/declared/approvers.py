@@ -104,6 +104,19 @@ def find_path_rule(spec: OwnershipSpec, path: str) -> PathRule | None:
     return best_rule
 
 
+def find_excluded_parts(spec: OwnershipSpec, path: str, kind: str, before: Any, after: Any) -> Iterator[str]:
+    """Yield the path and the fields of a changed file that the Ownership excludes from self service.
+
+    `before` and `after` are the parsed content of the file, or None if the file does not exist.
+    """
+    if any(rule.self_service == "Disabled" and matches(rule.path, path) for rule in spec.paths):
+        yield path
+    for field in spec.fields:
+        is_changed = field.kind == kind and _field_value(before, field.field) != _field_value(after, field.field)
+        if is_changed and field.self_service == "Disabled":
+            yield f"{path} {field.field}"
+
+
 def tenant_of(path: str) -> str:
     """Return the tenant of a path; empty if the path is in no tenant's folder."""
     parts = path.split("/")

@@ -26,6 +26,7 @@ from allotment.problems import OperationRefused, quote_value
 # or the item itself if the item is a scalar.
 EditPath = tuple[str, ...]
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+/-]*")
+_ITEM_KEYS = (*LIST_KEYS, "tenant", "tenants")
 _MIN_DEPTH = 1  # the fields of the top level, such as `spec`, stay even if they become empty
 
 
@@ -192,14 +193,14 @@ def _item_key(node: Any) -> str | None:
     if not isinstance(node, Group):
         return str(node.value)
     texts = {entry.key: entry.value.value for entry in node.entries if not isinstance(entry.value, Group)}
-    return next((texts[name] for name in LIST_KEYS if name in texts), None)
+    return next((texts[name] for name in _ITEM_KEYS if name in texts), None)
 
 
 def _key_of(value: Any) -> str | None:
     """Return the key of an item of a list, given as a plain value."""
     if not isinstance(value, dict):
         return str(value)
-    return next((str(value[name]) for name in LIST_KEYS if name in value), None)
+    return next((str(value[name]) for name in _ITEM_KEYS if name in value), None)
 
 
 def _edit_value(root: dict[str, Any], edit: Edit) -> None:

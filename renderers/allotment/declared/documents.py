@@ -39,6 +39,13 @@ class _PureParser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):
         yaml.scanner.Scanner.__init__(self)
         yaml.parser.Parser.__init__(self)
 
+    def scan_flow_scalar_non_spaces(self, double: bool, start_mark: Any) -> Any:
+        r"""Return a part of a quoted value. Raises ScannerError, also for an escape of no character such as "\Uffffffff"."""
+        try:
+            return super().scan_flow_scalar_non_spaces(double, start_mark)
+        except (OverflowError, ValueError):
+            raise yaml.scanner.ScannerError(None, None, "found an escape of no character", self.get_mark()) from None
+
     def dispose(self) -> None:
         """Do nothing: the pure parser has no state to release."""
 
@@ -77,7 +84,10 @@ class _TooManyEvents(UnreadableDeclaration):
     """The file has more events than MAX_EVENTS."""
 
 
-MISSING_BLANK = re.compile(r"[ -]*([A-Za-z][A-Za-z0-9]*):([^\s:/][^:]*)")  # `name:webui`, and no URL
+MISSING_BLANK = re.compile(r"[ -]*([A-Za-z][A-Za-z0-9]*):((?!//)[^\s:][^:]*)")  # `name:webui`, and no URL
+MISSING_DASH_BLANK = re.compile(r" *(-)([A-Za-z].*)")  # `-name: webui`
+_UNCLOSED_QUOTE = re.compile(r"""[ -]*(?:[A-Za-z][A-Za-z0-9]*: +)?(["'])(?:(?!\1).)*""")
+_QUOTE_ADVICE = "the quote that opens here isn't closed: write the same quote at the end of the value"
 _MAX_LINE = 200
 
 # libyaml accepts a comment directly after the indicator of a block scalar (`|#`); YAML and the pure parser do not.
@@ -118,32 +128,41 @@ def _read_with_pure_parser(
     try:
         return _DocumentBuilder(text, findings, marks).build(_PureParser)
     except (yaml.YAMLError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        context_mark = getattr(error, "context_mark", None)
+        mark = getattr(error, "problem_mark", None) or context_mark
         reason = escape_unprintable(str(getattr(error, "problem", None) or "it can't be read"))
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         advice = "look at this line and the one before"
-        starts = [each.line + 1 for each in (getattr(error, "context_mark", None), mark) if each]
-        if match := _find_missing_blank(text, starts):
+        if context_mark and getattr(error, "context", None) == "while scanning a quoted scalar":
+            line, column, advice = context_mark.line + 1, context_mark.column + 1, _QUOTE_ADVICE
+        elif match := _find_mistake(text, [each.line + 1 for each in (context_mark, mark) if each]):
             line, column, advice = match
         raise UnreadableDeclaration(f"invalid YAML: {reason}; {advice}", "syntax", line, column) from None
 
 
-def _find_missing_blank(text: str, lines: list[int]) -> tuple[int, int, str] | None:
-    """Return the line and column of a key without a blank after its colon, at or before a syntax error, with an advice."""
+def _find_mistake(text: str, lines: list[int]) -> tuple[int, int, str] | None:
+    """Return the line and column of a frequent mistake at or before a syntax error, with an advice."""
     every = text.splitlines()
     for line in dict.fromkeys(number for each in lines for number in (each, each - 1)):
-        if 1 <= line <= len(every) and (match := MISSING_BLANK.fullmatch(every[line - 1][:_MAX_LINE].rstrip())):
-            return (
-                line,
-                match.start(1) + 1,
-                f"a blank is missing after the colon: write `{escape_pair(match[1], match[2])}`",
-            )
+        if 1 <= line <= len(every):
+            line_text = every[line - 1][:_MAX_LINE].rstrip()
+            if match := MISSING_BLANK.fullmatch(line_text):
+                return line, match.start(1) + 1, advise_blank(match)
+            if match := MISSING_DASH_BLANK.fullmatch(line_text):
+                return line, match.start(1) + 1, advise_dash_blank(match)
+            if match := _UNCLOSED_QUOTE.fullmatch(line_text):
+                return line, match.start(1) + 1, _QUOTE_ADVICE
     return None
 
 
-def escape_pair(key: str, value: str) -> str:
-    """Return a key and its value as YAML in a message."""
-    return f"{key}: {escape_unprintable(value, 60)}"
+def advise_blank(match: re.Match[str]) -> str:
+    """Return the advice for a match of MISSING_BLANK."""
+    return f"a blank is missing after the colon: write `{match[1]}: {escape_unprintable(match[2], 60)}`"
+
+
+def advise_dash_blank(match: re.Match[str]) -> str:
+    """Return the advice for a match of MISSING_DASH_BLANK."""
+    return f"a blank is missing after the dash: write `- {escape_unprintable(match[2], 60)}`"
 
 
 def parse_events(text: str) -> Iterator[Any]:

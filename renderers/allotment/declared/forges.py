@@ -14,7 +14,7 @@ class ForgeKind(NamedTuple):
     are, every line that matches a path adds owners. Otherwise, only the last line that matches a path sets the owners.
 
     In the URLs of files and folders, `file` and `folder` are the segments before the name of the branch; so are `edit`
-    and `new` in the URLs of the editor. `commit`, `pull_request` and `pull_requests` are the segments before a commit,
+    and `new` in the URLs of the editor, and `remove` in the URL of the page that removes a file. `commit`, `pull_request` and `pull_requests` are the segments before a commit,
     before the number of a pull request, and of the list of pull requests. In the URL of a new file, `new_file_fields`
     are the fields of the query for the path and for the content; the field is empty if the forge has none.
 
@@ -29,6 +29,7 @@ class ForgeKind(NamedTuple):
     folder: str
     edit: str
     new: str
+    remove: str
     commit: str = "commit"
     pull_request: str = "pulls"
     pull_requests: str = "pulls"
@@ -47,6 +48,7 @@ _GITEA = ForgeKind(
     folder="src/branch",
     edit="_edit",
     new="_new",
+    remove="_delete",
     has_owner_regexes=True,
 )
 FORGES = {
@@ -58,6 +60,7 @@ FORGES = {
         folder="tree",
         edit="edit",
         new="new",
+        remove="delete",
         pull_request="pull",
         caches_downloads=True,
         email="allotment@users.noreply.github.com",
@@ -70,6 +73,7 @@ FORGES = {
         folder="-/tree",
         edit="-/edit",
         new="-/new",
+        remove="-/blob",  # the page of the file has a button
         commit="-/commit",
         pull_request="-/merge_requests",
         pull_requests="-/merge_requests",

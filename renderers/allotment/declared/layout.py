@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from allotment.declared.kinds import KINDS, Kind
-from allotment.problems import Finding, quote_value
+from allotment.problems import Finding, pluralize, quote_value
 
 ROOTS = ("clusters", "platform", "tenants")
 MAX_NAME_LENGTHS = {"tenant": 20, "cluster": 24, "GPUInstance": 24}
@@ -18,7 +18,7 @@ WINDOWS_DEVICE_NAMES = frozenset(
 # tenant may have the name `allotment`.
 RESERVED_TENANT_NAMES = frozenset(("allotment",))
 
-_NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
+NAME = re.compile(r"[a-z](?:-?[a-z0-9])*")
 _SINGLE_FILES: dict[tuple[str, str], Kind] = {}
 _FOLDERS: dict[tuple[str, str], Kind] = {}
 for _kind in KINDS.values():
@@ -97,12 +97,17 @@ def parse_path(path: str) -> DeclarationPath | Finding | None:
     return DeclarationPath(kind, scope, name)
 
 
+def find_singleton(path: str) -> Kind | None:
+    """Return the kind of a file such as cluster.yaml, which its folder has once; None for another file."""
+    return _SINGLE_FILES.get((path.split("/", maxsplit=1)[0], path.rpartition("/")[2]))
+
+
 def name_error(name: str, longest: int) -> str | None:
     """Return the end of an error message about a name: the fault and the fix; None if the name is correct."""
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         return "is not allowed: write a-z, 0-9 and single '-', a letter first, no '-' last"
     if not 3 <= len(name) <= longest:
-        return f"has {len(name)} characters: write 3 to {longest}"
+        return f"has {pluralize(len(name), 'character')}: write 3 to {longest}"
     if name in WINDOWS_DEVICE_NAMES:
         return "is a device name on Windows, where Git can't check out the repository: choose another"
     return None

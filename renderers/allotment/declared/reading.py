@@ -16,10 +16,10 @@ from allotment.declared.documents import MAX_FINDINGS
 from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.declaration import Declaration
-from allotment.declared.layout import DeclarationPath, Scope, parse_path, path_of
+from allotment.declared.layout import DeclarationPath, Scope, find_singleton, parse_path, path_of
 from allotment.declared.references import reference_fields
 from allotment.declared.values import RULES_BY_PATTERN
-from allotment.problems import FieldPath, Finding, Problem, escape_unprintable, format_field, quote_value
+from allotment.problems import FieldPath, Finding, Problem, escape_unprintable, format_field, pluralize, quote_value
 
 MAX_REMEMBERED = 500
 _VALID_NAME = "valid-name"
@@ -93,6 +93,8 @@ def read_folder(scope: Scope, files: Iterable[tuple[str, bytes]]) -> tuple[Scope
         if isinstance(declaration_path, Finding):
             problems += locate_problems([declaration_path], b"")
             problems += _read_misnamed(path, data)
+            if declaration_path.rule == "name" and (kind := find_singleton(path)):
+                broken.append((kind.name, scope.name))
             continue
         declaration, wrong = read_declaration(path, data, declaration_path)
         problems += wrong
@@ -118,8 +120,10 @@ def _merge_problems(noted: list[Problem], wrong: list[Problem]) -> list[Problem]
 
     `noted` has the problems of the parser, and `wrong` has the problems of the model. If both lists have a problem with
     a field, the problem of the parser stays. If this problem is only an ambiguous scalar, and the problem of the model
-    is more specific, the problem of the model stays instead.
+    is more specific, the problem of the model stays instead. The problems of the model inside a repeated key are omitted.
     """
+    repeated = {problem.field for problem in noted if problem.rule == "duplicate-key"}
+    wrong = [problem for problem in wrong if not any(problem.field.startswith(f"{field}.") for field in repeated)]
     specific = {problem.field for problem in wrong if problem.rule != "type" or "whole number" in problem.message}
     noted = [problem for problem in noted if problem.rule != "scalar" or problem.field not in specific]
     noted_fields = {problem.field for problem in noted}
@@ -284,8 +288,11 @@ def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
         return Finding(path, field, f"{quote_value(value)} is not allowed: write one of {', '.join(choices)}", "enum")
     if kind in _TYPE_TEXTS:
         if kind != "string_type" and isinstance(value, str) and (match := documents.MISSING_BLANK.fullmatch(value)):
-            pair = documents.escape_pair(match[1], match[2])
-            message = f"{quote_value(value)} is text, because a blank is missing after the colon: write `{pair}`"
+            message = f"{quote_value(value)} is text, because {documents.advise_blank(match)}"
+            return Finding(path, field, message, "type")
+        first = next((f"{key}: VALUE" for key in value), "") if isinstance(value, dict) else str(value)
+        if kind == "list_type" and (match := documents.MISSING_DASH_BLANK.fullmatch(first)):
+            message = f"{quote_value(value)} is not a list, because {documents.advise_dash_blank(match)}"
             return Finding(path, field, message, "type")
         return Finding(path, field, f"{quote_value(value)} is not {_TYPE_TEXTS[kind]}", "type")
     if kind == "string_pattern_mismatch":
@@ -296,7 +303,7 @@ def _build_finding(path: str, model: type[BaseModel], detail: Any) -> Finding:
         return Finding(
             path,
             field,
-            f"{quote_value(value)} has {len(value)} characters: write {bound}",
+            f"{quote_value(value)} has {pluralize(len(value), 'character')}: write {bound}",
             "length",
             points_at_key=at_key,
         )

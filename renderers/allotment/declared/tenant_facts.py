@@ -34,7 +34,8 @@ class StorageFacts(NamedTuple):
     """A declared storage.
 
     `size` is in bytes. `source` is the kind of source that fills the storage, such as image or url; it is empty if
-    nothing fills it. `mounted_by` are the names of the tenant's instances that mount the storage.
+    nothing fills it. `mounted_by` are the names of the tenant's instances that mount the storage. `exposure` is that of its
+    accessor; empty without an accessor.
     """
 
     tenant: str
@@ -45,6 +46,7 @@ class StorageFacts(NamedTuple):
     source: str
     mounted_by: tuple[str, ...]
     labels: dict[str, str]
+    exposure: str = ""
 
 
 class SnapshotFacts(NamedTuple):
@@ -142,6 +144,7 @@ def summarize_storage(tenant: str, model: GPUStorage, instances: tuple[InstanceF
         source=(spec.prepare.source.chosen_member or "") if spec.prepare is not None else "",
         mounted_by=tuple(instance.name for instance in instances if model.metadata.name in instance.storages),
         labels=dict(model.metadata.labels),
+        exposure=spec.accessor.exposure if spec.accessor is not None else "",
     )
 
 

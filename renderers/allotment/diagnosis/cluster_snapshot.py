@@ -100,8 +100,7 @@ WHOLE_OBJECT_QUERIES = {
     **{_build_query(watched, hub=False): watched for watched in decoding.WHOLE_OBJECT_KINDS.values()},
     **{_build_query(watched, hub=True): watched for watched in decoding.HUB_OBJECT_KINDS.values()},
 }
-_HTTP_OK, _HTTP_NOT_FOUND = 200, 404
-_HTTP_REFUSED = (401, 403)
+_HTTP_OK, _HTTP_UNAUTHORIZED, _HTTP_FORBIDDEN, _HTTP_NOT_FOUND = 200, 401, 403, 404
 ALL_QUERIES = (
     NODES,
     OTHER_PODS,
@@ -178,8 +177,11 @@ class ClusterSnapshot(NamedTuple):
         answer = self.answers.get(kind, QueryAnswer(failure="it was not requested"))
         qualified_name = f"{kind.resource}.{kind.group}" if kind.group else kind.resource
         subject = f"{qualified_name} {kind.name}".strip()
-        if answer.status in _HTTP_REFUSED:
+        if answer.status == _HTTP_FORBIDDEN:
             raise NotReadable(subject, "", kind.permission_text)
+        if answer.status == _HTTP_UNAUTHORIZED:
+            reason = "the API server doesn't know these credentials: log in again, or name another context"
+            raise NotReadable(subject, reason, failed=True)
         if answer.status == _HTTP_NOT_FOUND and not kind.name:
             raise NotReadable(subject, f"the API server doesn't serve {kind.api}")
         if answer.failure or answer.status not in (_HTTP_OK, _HTTP_NOT_FOUND):

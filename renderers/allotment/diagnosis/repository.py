@@ -71,7 +71,8 @@ class RepositoryState(NamedTuple):
     - `errors` and `warnings` are numbers of findings. `placeholders` is the number of warnings about values of the
       sample that nobody has replaced. `open_blanks` is the number of values in README.md that nobody has ticked off.
     - `missing_files` are the files that CI needs and that do not exist.
-    - `branches` and `ledger` are None if the repository has no commit, or no remote `origin`.
+    - `branches` and `ledger` are None if the repository has no commit, or no remote `origin`. `git_error` is the reason if
+      Git can't read the repository.
     """
 
     errors: int
@@ -82,6 +83,7 @@ class RepositoryState(NamedTuple):
     has_publisher_key: bool
     branches: BranchState | None
     ledger: LedgerState | None = None
+    git_error: str = ""
 
 
 def diagnose_repository(repository: RepositoryState) -> list[Diagnosis]:
@@ -89,6 +91,7 @@ def diagnose_repository(repository: RepositoryState) -> list[Diagnosis]:
     return [
         *_with_topic("declarations", _check_declarations(repository)),
         *_with_topic("ci", _check_ci(repository)),
+        *_with_topic("branches", _check_git(repository)),
         *diagnose_branches(repository.branches, repository.has_publisher_key),
         *_with_topic("ledger", _check_ledger(repository.ledger)),
     ]
@@ -137,6 +140,11 @@ def _check_ci(repository: RepositoryState) -> Iterator[Diagnosis]:
         "branch protection",
         "Git doesn't show push permissions: docs/operate/repository.md lists the rules for the forge",
     )
+
+
+def _check_git(repository: RepositoryState) -> Iterator[Diagnosis]:
+    if repository.git_error:
+        yield error("Git", escape_unprintable(repository.git_error, 1000), "git status shows Git's answer")
 
 
 def _check_branches(branches: BranchState | None) -> Iterator[Diagnosis]:

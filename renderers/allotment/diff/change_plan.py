@@ -18,6 +18,7 @@ from allotment.diff.declared_change import NEVER_TRUNCATED, TOPICS, DeclaredChan
 from allotment.diff.file_diff import NO_FILES, FileDiff, FilesOutput
 from allotment.diff.month_forecast import MonthForecast
 from allotment.diff.other_files import NO_OTHER_FILES, TOPIC_TEXT, OtherFiles
+from allotment.diff.self_service import SelfServiceFacts
 from allotment.lifecycle.brake import BrakeExcess
 from allotment.output_part import Part
 from allotment.problems import Problem, pluralize
@@ -29,11 +30,19 @@ Effect = Literal["starts", "stops", "restarts", "keeps running", "waits", "stays
 ACTIONS: tuple[Action, ...] = ("added", "changed", "replaced", "removed")
 
 
+Loss = Literal["Data", "OwnDisk", "Mark"]
+
+
 class LossOutput(Part, frozen=True):
-    """A destruction: its subject, and a description."""
+    """A destruction: its subject, and a description.
+
+    `loss` is `OwnDisk` if an instance loses only its own disk, `Mark` if a later merge may delete the subject, and `Data`
+    otherwise.
+    """
 
     subject: str = msgspec.field(name="what")
     message: str = msgspec.field(name="words")
+    loss: Loss = "Data"
 
 
 class UnitsOutput(Part, frozen=True):
@@ -121,6 +130,7 @@ class ChangePlan:
     `files` has the numbers of changed files. `object_diffs` has the first changed rendered files, and `declaration_diffs` has
     the first changed declarations. `other_files` are the other changed files of the repository. `brake_excess` is the first deletion that the brake will refuse;
     `problems` has all deletions that the brake will refuse. `skipped_checks` names the checks that did not run.
+    `self_service` has the facts about a merge without a second person; None if the base declares no self service.
     """
 
     base: str
@@ -153,6 +163,7 @@ class ChangePlan:
     files: FilesOutput = NO_FILES
     checksum: str = ""
     skipped_checks: tuple[str, ...] = ()
+    self_service: SelfServiceFacts | None = None
 
     @property
     def errors(self) -> tuple[Problem, ...]:

@@ -79,6 +79,12 @@ class DeclaredChange(Part, frozen=True):
         return "Members URL" if is_members_url else "other change"
 
     @property
+    def opens_to_others(self) -> bool:
+        """Whether the change opens a resource to other people than the members of its tenant."""
+        is_shared = self.field.startswith("spec.sharedWith") and self.after is not None
+        return self.topic == "access" and (is_shared or self.access_group in ("Public URL", "wider exposure"))
+
+    @property
     def subject(self) -> str:
         """Return the file, followed by the person or field that changes. The changes of a person have the same subject."""
         is_person = self.field.startswith(_PEOPLE)

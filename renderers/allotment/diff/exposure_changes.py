@@ -24,7 +24,9 @@ from allotment.preparation.start_gates import app_version
 _NAMESPACE_ONLY = "Namespace"
 _EXPOSURE_WIDTH = {_NAMESPACE_ONLY: 0, "Members": 1, PUBLIC: 2}  # each exposure admits more people than the previous
 _OLD_URL_GONE = "the old URL stops working"
-NO_ADDRESS = "no URL: it is reachable only inside the namespace; to expose a port, write `exposure: Members` there"
+NO_ADDRESS = (
+    "no URL: it is reachable only inside the namespace; to open a port to people, declare it with `exposure: Members`"
+)
 
 
 class Address(NamedTuple):

@@ -118,9 +118,16 @@ def expand(
 ) -> list[FieldChange]:
     """Return the changes of the fields in the spec of an added or removed declaration.
 
-    Each field is one change, which summarizes its subfields. A list of mappings is one change for each item.
+    Each field is one change, which summarizes its subfields. A list of mappings is one change for each item. Mappings of
+    defaults that the file doesn't contain are left out.
     """
-    spec = value_tree(declaration)["spec"]
+    document = documents.read(declaration.data).value
+    fields = document.get("spec") if isinstance(document, dict) else None
+    spec = {
+        key: subtree
+        for key, subtree in value_tree(declaration)["spec"].items()
+        if not isinstance(subtree, dict) or key in (fields or ()) or _summarize(subtree, widths)
+    }
     changes = _compare_trees("spec", {}, spec, widths) if added else _compare_trees("spec", spec, {}, widths)
     return sorted(changes, key=_sort_key)
 

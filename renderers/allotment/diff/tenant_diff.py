@@ -20,7 +20,7 @@ from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.tenant_resources import INSTANCE, RESOURCE_KINDS, SNAPSHOT, STORAGE
 from allotment.declared.values import format_size
 from allotment.diff.causes import find_causes
-from allotment.diff.change_plan import Action, Effect, LossOutput, QuotaOutput, ResourceChange, UnitsOutput
+from allotment.diff.change_plan import Action, Effect, Loss, LossOutput, QuotaOutput, ResourceChange, UnitsOutput
 from allotment.diff.cluster_moves import Reachable, find_moved_clusters, reachable_resources
 from allotment.diff.cost_diff import CostChange, compare_cost
 from allotment.diff.field_diff import DiffCache
@@ -158,17 +158,20 @@ def _instance_losses(
         return
     folders = _lost_folders_text(before, name)
     disk = f"everything on its own disk ({_disk_size_text(before, name)}at /scratch) is lost{folders}"
+    loss: Loss = "Data" if folders else "OwnDisk"
     if new is None:
-        yield LossOutput(subject, f"is removed: {disk}")
+        yield LossOutput(subject, f"is removed: {disk}", loss)
         return
     remaining = _replica_count(_load_deployment(new))
     if not remaining:
-        yield LossOutput(subject, f"stops: {disk}")
+        yield LossOutput(subject, f"stops: {disk}", loss)
     elif _pod_template(_load_deployment(old)) != _pod_template(_load_deployment(new)):
-        yield LossOutput(subject, f"{RESTART_PREFIX} {disk}")
+        yield LossOutput(subject, f"{RESTART_PREFIX} {disk}", loss)
     elif remaining < copies:
         yield LossOutput(
-            subject, f"{copies - remaining} of {copies} copies end: everything on their own disks is lost{folders}"
+            subject,
+            f"{copies - remaining} of {copies} copies end: everything on their own disks is lost{folders}",
+            loss,
         )
 
 
@@ -197,9 +200,12 @@ def _storage_losses(
         yield LossOutput(subject, f"is deleted with its volume of {size} and all data on it")
         return
     if old_volume.deletion_policy != "Delete" and new_volume.deletion_policy == "Delete":
-        yield LossOutput(subject, f"is marked for deletion: if you remove its file, its volume of {size} is deleted")
-    if (jobs := read_job_names(old)) and read_job_names(new) - jobs:
-        yield LossOutput(subject, f"is prepared again: the data on its volume of {size} may be overwritten")
+        message = f"is marked for deletion: if you remove its file, its volume of {size} is deleted"
+        yield LossOutput(subject, message, "Mark")
+    jobs = read_job_names(old)
+    if read_job_names(new) - jobs:
+        again = " again" if jobs else ""
+        yield LossOutput(subject, f"is prepared{again}: the data on its volume of {size} may be overwritten")
 
 
 def _snapshot_losses(
@@ -213,7 +219,7 @@ def _snapshot_losses(
     if new_volume is None:
         yield LossOutput(subject, f"is deleted: this state of storage {old_volume.source_volume} is lost")
     elif old_volume.deletion_policy != "Delete" and new_volume.deletion_policy == "Delete":
-        yield LossOutput(subject, "is marked for deletion: if you remove its file, the snapshot is deleted")
+        yield LossOutput(subject, "is marked for deletion: if you remove its file, the snapshot is deleted", "Mark")
 
 
 _LOSSES_BY_KIND = {INSTANCE.word: _instance_losses, STORAGE.word: _storage_losses, SNAPSHOT.word: _snapshot_losses}

@@ -62,9 +62,10 @@ class Declarations(NamedTuple):
 
     def create_path(self, kind: type[Declaration], scope: Scope, name: str) -> str:
         """Return the path of a new declaration. Raises OperationRefused if the name is invalid, or if the file exists."""
-        if kind.__name__ not in ("Tenant", "Cluster"):
+        is_new_scope = kind.__name__ in ("Tenant", "Cluster")
+        if not is_new_scope:
             self.check_scope(scope)
-        longest = MAX_NAME_LENGTHS.get(kind.__name__, DEFAULT_MAX_NAME_LENGTH)
+        longest = MAX_NAME_LENGTHS.get(scope.kind if is_new_scope else kind.__name__, DEFAULT_MAX_NAME_LENGTH)
         if wrong := name_error(name, longest):
             raise OperationRefused(f"name {quote_value(name)} {wrong}")
         path = path_of(kind.__name__, scope, name)
@@ -84,7 +85,7 @@ def split_cluster_name(text: str) -> tuple[str, str]:
     """Return the cluster and the name of CLUSTER/NAME. Raises OperationRefused for another format."""
     cluster, slash, name = text.partition("/")
     if not (cluster and slash and name) or "/" in name:
-        raise OperationRefused(f"{quote_value(text)} is not in the format CLUSTER/NAME, such as eu-1/l4")
+        raise OperationRefused(f"{quote_value(text)} is not in the format CLUSTER/NAME, such as eu-1/l4-whole")
     return cluster, name
 
 

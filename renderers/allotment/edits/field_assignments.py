@@ -46,7 +46,7 @@ class DeclarationName(NamedTuple):
 
 
 def parse_declaration_name(text: str) -> DeclarationName:
-    """Return the declaration that KIND/NAME names. Clusters and tenants come before the name: `Stock/eu-1/l4`.
+    """Return the declaration that KIND/NAME names. Clusters and tenants come before the name: `Stock/eu-1/l4-whole`.
 
     The kind may be written in lower case, and as an alias such as `instance`. Raises OperationRefused.
     """

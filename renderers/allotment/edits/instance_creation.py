@@ -9,6 +9,7 @@ from allotment.declared.kinds.app import App
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.kinds.secret_reference import SecretReference
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.declared.version_order import build_version_key
 from allotment.edits.change_set import ChangeSet
@@ -39,6 +40,7 @@ class InstanceOptions(NamedTuple):
     storage_spec: str = ""
     source: str = ""
     env: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
     replicas: str = ""
     labels: tuple[str, ...] = ()
     display_name: str = ""
@@ -123,7 +125,8 @@ class _InstanceBuilder:
     def _build_program(self) -> dict[str, Any]:
         options = self._options
         env = self.parser.parse_pairs("--env", options.env)
-        container: dict[str, Any] = {"env": [{"name": key, "value": env[key]} for key in env]} if env else {}
+        variables = [{"name": key, "value": env[key]} for key in env] + self._build_secret_variables()
+        container: dict[str, Any] = {"env": variables} if variables else {}
         if bool(options.app) == bool(options.image):
             apps = ", ".join(self._declarations.list_names(App)) or "none is declared"
             message = "--app and --image exclude each other: omit one of them" if options.app else f"add --app: {apps}"
@@ -141,6 +144,19 @@ class _InstanceBuilder:
         elif exposure:
             self.parser.problems.append("--exposure: no port is open: add --port, such as --port http:8080")
         return {"container": container}
+
+    def _build_secret_variables(self) -> list[dict[str, Any]]:
+        """Return the variables that `--secret VARIABLE=SECRET:KEY` reads from the secrets of the tenant."""
+        scope = Scope("tenant", self._new.tenant)
+        names = self._declarations.list_names(SecretReference, scope)
+        variables = []
+        for variable, text in self.parser.parse_pairs("--secret", self._options.secrets, "VARIABLE=SECRET:KEY").items():
+            name, _, key = text.partition(":")
+            if self.parser.check_name("--secret", name, names, f"{scope.name} has no SecretReference named"):
+                keys = [each.name for each in self._declarations.find(SecretReference, scope, name).model.spec.keys]
+                self.parser.check_name("--secret", key, keys, f"SecretReference {name} has no key")
+            variables.append({"name": variable, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}})
+        return variables
 
     def _choose_version(self) -> dict[str, str]:
         """Return the app and the version that `--app NAME[:VERSION]` names; by default the newest Active version."""

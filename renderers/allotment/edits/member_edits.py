@@ -84,8 +84,7 @@ def remove_member(declarations: Declarations, tenant: str, name: str, *, is_grou
         names = [entry.name for entry in (spec.groups if is_group else spec.users)]
         hint = suggest_name(name, names) or f"; it has no {_noun(is_group)}s"
         raise OperationRefused(f"{tenant} has no {_noun(is_group)} {quote_value(name)}{hint}")
-    members: list[Group | User] = [*spec.groups, *spec.users]
-    admins = [(member.name, isinstance(member, Group)) for member in members if member.role == "Admin"]
+    admins = [(admin.name, isinstance(admin, Group)) for admin in spec.admins]
     if admins == [(name, is_group)]:
         raise OperationRefused(f"{quote_value(name)} is the last Admin of {tenant}: add another Admin first")
     edit = RemoveField(("spec", "groups" if is_group else "users", name))

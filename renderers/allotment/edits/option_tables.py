@@ -55,6 +55,13 @@ INSTANCE_OPTIONS: Table = (
     OptionRow("storage-spec", "NAME", "The StorageSpec of new storages."),
     OptionRow("source", "SOURCE", "The content of the new storage."),
     OptionRow("env", "KEY=VALUE", "An environment variable.", "spec.container.env", is_list=True),
+    OptionRow(
+        "secret",
+        "VARIABLE=SECRET:KEY",
+        "A key of a SecretReference, as an environment variable.",
+        parameter="secrets",
+        is_list=True,
+    ),
     OptionRow("replicas", "COUNT", "The number of replicas. Default: 1."),
     _LABEL,
     _DISPLAY_NAME,

@@ -76,13 +76,13 @@ class OptionParser:
             return {**port, "protocol": "TCP"}
         return {**port, **({"exposure": exposure} if exposure else {})}
 
-    def parse_pairs(self, option: str, texts: Iterable[str]) -> dict[str, str]:
-        """Return the pairs in texts such as `KEY=VALUE`."""
+    def parse_pairs(self, option: str, texts: Iterable[str], pair: str = "KEY=VALUE") -> dict[str, str]:
+        """Return the pairs in texts. `pair` names their format in errors."""
         pairs: dict[str, str] = {}
         for text in texts:
             key, separator, value = text.partition("=")
             if not key or not separator:
-                self.problems.append(f"{option}: {quote_value(text)} is not in the format KEY=VALUE")
+                self.problems.append(f"{option}: {quote_value(text)} is not in the format {pair}")
             elif key in pairs:
                 self.problems.append(f"{option}: {quote_value(key)} occurs twice: omit one of them")
             else:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.cluster import Cluster, SecretStore
 from allotment.declared.kinds.container import SECRET_VALUES
 from allotment.declared.kinds.secret_reference import SecretReference
 from allotment.declared.layout import Scope
@@ -88,6 +88,14 @@ def _parse_keys(name: str, options: SecretOptions, parser: OptionParser) -> Iter
             )
 
 
+def describe_place(cluster: str, store: SecretStore, place: str, value: str, source: str) -> str:
+    """Return where a person writes a value, and the command for it. `value` is its argument, and `source` describes its input."""
+    return (
+        f"Write the value to {place} in the secret store {store.name} of {cluster}. With Vault,"
+        f" `vault kv put -mount=secret {place} {value}` reads it from {source}."
+    )
+
+
 def _list_notes(
     declarations: Declarations, tenant: str, name: str, options: SecretOptions, keys: Iterable[dict[str, Any]]
 ) -> Iterator[str]:
@@ -105,10 +113,7 @@ def _list_notes(
             "a Docker config JSON" if options.image_pull else f"a JSON object with {', '.join(fields) or 'the value'}"
         )
         source = "standard input" if len(fields) == 1 else f"a file with {content}"
-        yield (
-            f"Write the value to {place} in the secret store {store.name} of {options.cluster}. With Vault,"
-            f" `vault kv put -mount=secret {place} {value}` reads it from {source}."
-        )
+        yield describe_place(options.cluster, store, place, value, source)
     if not options.image_pull:
         variable = f"{{name: VARIABLE, valueFrom: {{secretKeyRef: {{name: {name}, key: {next(iter(keys))['name']}}}}}}}"
         yield f"An instance reads a key as a variable: `allot set instance/{tenant}/INSTANCE 'container.env+={variable}'`."

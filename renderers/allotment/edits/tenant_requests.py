@@ -8,8 +8,11 @@ from typing import NamedTuple
 
 from allotment.capacity.units import physical_gpus
 from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.plan import Plan
 from allotment.declared.kinds.stock import Stock
+from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import PLATFORM, Scope
+from allotment.declared.values import format_size
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
 from allotment.edits.field_assignments import parse_declaration_name, set_fields
@@ -18,9 +21,11 @@ from allotment.edits.stock_edits import NewStock, add_stock
 from allotment.problems import OperationRefused, pluralize
 from allotment.rules.availability import AvailableOffers, GPUOffer, TenantAllowance
 from allotment.rules.limits import sharing_mode
+from allotment.rules.quota import merge_quotas
 
 MAX_REASON = 2000  # characters
 MAX_UNITS = 100_000
+_COUNTS = ("instances", "storages", "snapshots")  # the fields of a quota that count resources
 
 
 class SpecRequest(NamedTuple):
@@ -44,11 +49,38 @@ def check_reason(text: str) -> str:
 
 
 def request_quota(declarations: Declarations, tenant: str, assignments: Sequence[str], reason: str) -> ChangeSet:
-    """Return the change that sets fields of a tenant's own quota, such as `gpus.nvidia-l4=12`."""
+    """Return the change that sets fields of a tenant's own quota, such as `gpus.nvidia-l4=12`.
+
+    Raises OperationRefused if a value is lower than the current quota.
+    """
     change = set_fields(
         declarations, parse_declaration_name(f"Tenant/{tenant}"), [f"quota.{text}" for text in assignments]
     )
+    changed = declarations._replace(read=lambda path: change.files.get(path) or declarations.read(path))
+    before, after = _list_limits(declarations, tenant), _list_limits(changed, tenant)
+    for field, (limit, limit_text) in before.items():
+        new_limit, new_text = after.get(field, (limit, limit_text))
+        if new_limit < limit:
+            raise OperationRefused(
+                f"quota.{field} of {tenant} is {limit_text}, and {new_text} is less: a request only raises a quota, and"
+                f" `allot set Tenant/{tenant} quota.{field}={new_text}` lowers it"
+            )
     return change._replace(title=f"Set the quota of {tenant} to {', '.join(assignments)}", reason=reason)
+
+
+def _list_limits(declarations: Declarations, tenant: str) -> dict[str, tuple[int, str]]:
+    """Return the limits of a tenant and their texts, by field; empty if the tenant or its plan can't be read."""
+    try:
+        spec = declarations.find(Tenant, Scope("tenant", tenant), tenant).model.spec
+        plan = declarations.find(Plan, PLATFORM, spec.plan)
+    except OperationRefused:
+        return {}  # the plan of the change reports the problem
+    limits = merge_quotas(plan.model.spec.quota, spec.quota)
+    return {
+        **{f"gpus.{model}": (count, str(count)) for model, count in limits.gpus.items()},
+        **{field: (getattr(limits, field), str(getattr(limits, field))) for field in _COUNTS},
+        "storage": (limits.storage, format_size(limits.storage)),
+    }
 
 
 def request_spec(

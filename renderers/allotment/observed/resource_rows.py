@@ -12,6 +12,7 @@ from allotment.capacity.offers import Offers, count_held_units, declared_instanc
 from allotment.declared.tenant_facts import InstanceFacts, StorageFacts, TenantFacts
 from allotment.declared.tenant_resources import INSTANCE, STORAGE
 from allotment.declared.values import format_size
+from allotment.manifests import names
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.status import Instance, Storage
 from allotment.output_part import Part
@@ -240,9 +241,17 @@ def storage_row(status: ResourceStatus, facts: StorageFacts | None, offers: Offe
         capacity=observed.capacity or None if observed is not None else None,
         preparation=preparation.state or None if preparation is not None else None,
         attempt=preparation.attempt if preparation is not None else 0,
-        url=observed.url or None if observed is not None else None,
+        url=(observed.url if observed is not None else "") or _find_files_url(facts, offers),
         since=observed.since or None if observed is not None else None,
     )
+
+
+def _find_files_url(facts: StorageFacts | None, offers: Offers) -> str | None:
+    """Return the declared URL of the files of a storage; None without an accessor for people."""
+    domain = offers.domains.get(facts.cluster) if facts is not None else None
+    if facts is None or domain is None or facts.exposure in ("", "Namespace"):
+        return None
+    return f"https://{names.files_host(facts.name, facts.tenant, domain)}/"
 
 
 def pending_instance_row(

@@ -77,10 +77,10 @@ _REMEDIES = {
     word.IMAGE_PULL_FAILED: "correct the image's name and digest",
     word.IMAGE_PULL_UNAUTHORIZED: "declare a SecretReference with type ImagePull for its registry, then stop it and start it again; or correct the"
     " credential in the secret store",
-    word.CRASH_LOOP: "read its log in Argo CD, correct its command or arguments",
-    word.CONTAINER_ENDED: "read its log in Argo CD, correct its command or arguments",
+    word.CRASH_LOOP: "read its log with `allot logs`, correct its command or arguments",
+    word.CONTAINER_ENDED: "read its log with `allot logs`, correct its command or arguments",
     word.OUT_OF_MEMORY: "choose a GPUSpec with more memory",
-    word.PROBE_FAILED: "read its log in Argo CD; a longer startTimeout may help",
+    word.PROBE_FAILED: "read its log with `allot logs`; a longer startTimeout may help",
     word.CONFIG_FAILED: "correct its command or its bucket; otherwise report this to the platform team",
     word.SECRET_NOT_READY: "correct the path of its SecretReference, or ask the administrator of the secret store; it starts by itself",
     word.NODE_LOST: "it continues without your action",
@@ -91,7 +91,7 @@ _REMEDIES = {
     word.COMPARISON_FAILED: "report this to the platform team: `argocd app get` shows the error",
     word.ROUTE_REFUSED: "report this to the platform team",
     word.VOLUME_LOST: "report this to the platform team",
-    word.PREPARATION_FAILED: "read its log in Argo CD; correct the source, or try again with `allot recover`",
+    word.PREPARATION_FAILED: "read its log with `allot logs`; correct the source, or try again with `allot recover`",
     word.CHECKSUM_MISMATCH: "correct the URL or its sha256",
     word.ADDRESS_REFUSED: "name an https address of the internet",
     word.SOURCE_UNAVAILABLE: "correct the source, or try again with `allot recover`",
@@ -149,7 +149,7 @@ def derive_stage(
             return RolloutStage("done", "gone")
         return _orphan_stage(resource, observation, statuses) or RolloutStage("going", "published", "being removed")
     if observation is None or observation.observed_blob != resource.blob:
-        return _not_applied_stage(resource, statuses, silent)
+        return _not_applied_stage(resource, observation, statuses, silent)
     if any(condition.type == word.DECLARED for condition in observation.conditions):
         return RolloutStage("going", "published", "the status of its cluster is from the time of its removal")
     runtime_stage = _instance_stage(observation) if isinstance(observation, Instance) else _data_stage(observation)
@@ -204,13 +204,16 @@ def _is_syncing(resource: ResourceRef, statuses: Sequence[TenantStatus]) -> bool
 
 
 def _not_applied_stage(
-    resource: ResourceRef, statuses: Sequence[TenantStatus], silent: Mapping[str, str]
+    resource: ResourceRef,
+    observation: Resource | None,
+    statuses: Sequence[TenantStatus],
+    silent: Mapping[str, str],
 ) -> RolloutStage:
     """Return the stage of a resource that Argo CD hasn't applied yet, or can't apply.
 
-    The stage is failed if Argo CD can't apply some object of the resource's Application. The status of the Application
-    doesn't name the object, so the object may belong to another resource. If the state of the cluster is unknown, the
-    message gives the reason.
+    The stage is failed if Argo CD can't apply the resource. For a resource that no cluster has reported, only the health of its
+    Application is known, which another failed resource can also degrade. If the state of the cluster is unknown, the message
+    gives the reason.
     """
     part = RESOURCE_KINDS[resource.kind].tree_part
     status = _find_tenant_status(resource, statuses)
@@ -221,9 +224,20 @@ def _not_applied_stage(
     for application in status.applications if status is not None else ():
         if application.name == part and application.sync == UNKNOWN_SYNC and application.tree:
             return RolloutStage("going", "published", COMPARISON_FAILED_TEXT, remedy=_REMEDIES[word.COMPARISON_FAILED])
-        if application.name == part and application.health == "Degraded" and application.sync != "Synced":
+        is_degraded = application.name == part and application.health == "Degraded" and application.sync != "Synced"
+        if is_degraded and _may_be_refused(resource, observation, statuses):
             return RolloutStage("failed", "published", "Argo CD can't apply it", remedy=_REMEDIES[word.SYNC_FAILED])
     return RolloutStage("going", "published", "Argo CD hasn't applied it yet")
+
+
+def _may_be_refused(resource: ResourceRef, observation: Resource | None, statuses: Sequence[TenantStatus]) -> bool:
+    """Return whether an Application is degraded because Argo CD can't apply a resource."""
+    if observation is not None:
+        return any((each.type, each.reason) == (word.SYNCED, word.SYNC_FAILED) for each in observation.conditions)
+    status, part = _find_tenant_status(resource, statuses), RESOURCE_KINDS[resource.kind].tree_part
+    kinds = [kind for kind in RESOURCE_KINDS.values() if kind.reported and kind.tree_part == part]
+    others = [other for kind in kinds for other in getattr(status, kind.plural, ())]
+    return all(other.state != word.FAILED for other in others)
 
 
 def _instance_stage(instance: Instance) -> RolloutStage:

@@ -8,6 +8,7 @@ from typing import Literal
 from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.secret_reference import SecretReference
 from allotment.declared.values import format_duration
 from allotment.manifests import names
@@ -26,7 +27,8 @@ class SecretRowOutput(Part, frozen=True, kw_only=True):
     """A declared secret of a tenant, without its values.
 
     `store` is the secret store of the cluster; it is null if the cluster declares none. The path of a key then has no prefix.
-    `usedBy` are the instances with a variable that reads the secret.
+    `usedBy` are the instances with a variable that reads the secret, and the storages with a source that reads it, as
+    storage/NAME.
     """
 
     tenant: str
@@ -67,10 +69,17 @@ def _build_row(
             SecretKeyOutput(name=key.name, path=f"{folder}{key.path}", property=key.property_) for key in spec.keys
         ),
         refresh_interval=format_duration(spec.refresh_interval),
-        used_by=tuple(
-            instance.model.name
-            for instance in tenant.of_kind(GPUInstance).values()
-            if declared.model.name in _list_secrets(instance.model)
+        used_by=(
+            *(
+                instance.model.name
+                for instance in tenant.of_kind(GPUInstance).values()
+                if declared.model.name in _list_secrets(instance.model)
+            ),
+            *(
+                f"storage/{storage.model.name}"
+                for storage in tenant.of_kind(GPUStorage).values()
+                if declared.model.name == _find_source_secret(storage.model)
+            ),
         ),
         labels=dict(declared.model.metadata.labels),
     )
@@ -81,3 +90,9 @@ def _list_secrets(instance: GPUInstance) -> set[str]:
     container = instance.spec.container
     variables = container.env if container is not None else []
     return {variable.value_from.secret_key_ref.name for variable in variables if variable.value_from is not None}
+
+
+def _find_source_secret(storage: GPUStorage) -> str:
+    """Return the name of the secret that the source of a storage reads; empty if it reads none."""
+    source = storage.spec.prepare.source.s3 if storage.spec.prepare is not None else None
+    return source.secret_ref.name if source is not None and source.secret_ref is not None else ""

@@ -6,6 +6,7 @@ import hashlib
 import json
 
 from allotment.declared.kinds.gpu_storage import Prepare, Source
+from allotment.declared.tenant_resources import SECRET
 
 _MAX_RECENT_HASHES = 256
 # By the ID of the source. A source never changes, and no other object has its ID as long as it is in this mapping.
@@ -20,6 +21,9 @@ def input_hash(prepare: Prepare) -> str:
     if hashed_source is source:
         return digest
     content = source.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if source.s3 is not None and source.s3.secret_ref is not None:
+        # The field was the name of the Secret when the first storages were published. Their hashes must not change.
+        content["s3"]["secretRef"]["name"] = f"{source.s3.secret_ref.name.removesuffix(SECRET.suffix)}{SECRET.suffix}"
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     if len(_recent_hashes) >= _MAX_RECENT_HASHES:
         _recent_hashes.clear()

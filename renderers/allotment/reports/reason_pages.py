@@ -159,11 +159,11 @@ REASONS: dict[str, Reason] = {
     ),
     word.PREPARATION_PENDING: Reason(
         "its Job has no pod yet, or fills the volume",
-        "wait until `timeout`; its log is linked",
+        "wait until `timeout`; `allot logs` prints its log",
     ),
     word.PREPARATION_RUNNING: Reason(
         "its Job has no pod yet, or fills the volume",
-        "wait until `timeout`; its log is linked",
+        "wait until `timeout`; `allot logs` prints its log",
     ),
     word.ROUTE_PENDING: Reason(
         "no gateway has accepted its route yet",

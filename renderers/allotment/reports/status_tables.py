@@ -212,8 +212,10 @@ def render_stocks(
     return Group(*stale_notices(clusters, now), sheet)
 
 
-def render_details(row: ResourceStatus, consoles: Consoles, now: datetime.datetime) -> RenderableType:
-    """Return all known facts about one instance, storage or snapshot."""
+def render_details(
+    row: ResourceStatus, consoles: Consoles, now: datetime.datetime, url: str | None = None
+) -> RenderableType:
+    """Return all known facts about one instance, storage or snapshot. `url` is the declared URL, for a resource without a reported URL."""
     resource = row.observed
     facts: list[tuple[str, object]] = [
         ("Cluster", row.resource.cluster),
@@ -224,7 +226,7 @@ def render_details(row: ResourceStatus, consoles: Consoles, now: datetime.dateti
         ("Declared by", row.path if row.resource.blob else "nothing any more"),
         ("Declaration", row.resource.blob),
         ("In the cluster", "" if row.is_current or resource is None else resource.observed_blob),
-        ("URL", "" if resource is None or isinstance(resource, Snapshot) else resource.url),
+        ("URL", "" if isinstance(resource, Snapshot) else (resource.url if resource else "") or url or ""),
     ]
     if isinstance(resource, Instance):
         facts += [

@@ -22,6 +22,7 @@ from allotment.rules import (
     gateway_namespaces,
     immutability,
     karpenter,
+    last_admin,
     lifecycle,
     limits,
     mounts,
@@ -88,4 +89,5 @@ CHANGE_RULES: dict[str, Callable[[folder_change.FolderChange], Iterator[Finding]
     "deletion": deletion.check,
     "preparation": preparation.check,
     "lifecycle": lifecycle.check,
+    "last-admin": last_admin.check,
 }

@@ -23,7 +23,7 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
         folders = [folder.path for folder in version.folders] if version is not None else []
         if not folders or spec.app is None:
             continue
-        texts = _instance_arguments(spec)
+        texts = list_arguments(spec)
         for index, mount in enumerate(spec.storages):
             path = mount.mount_path
             if _overlaps_any_folder(path, folders) or any(path in text for text in texts):
@@ -40,7 +40,7 @@ def _overlaps_any_folder(path: str, folders: Iterable[str]) -> bool:
     return any(f"{path}/".startswith(f"{folder}/") or folder.startswith(f"{path}/") for folder in folders)
 
 
-def _instance_arguments(spec: GPUInstanceSpec) -> list[str]:
+def list_arguments(spec: GPUInstanceSpec) -> list[str]:
     """Return the args and the values of environment variables that an instance adds to its app."""
     own = spec.container
     return [] if own is None else [*own.args, *(variable.value or "" for variable in own.env)]

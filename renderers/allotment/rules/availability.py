@@ -22,7 +22,7 @@ from allotment.declared.kinds.app import App, AppVersion
 from allotment.declared.kinds.cluster import Cluster, ClusterStorage
 from allotment.declared.kinds.gpu_spec import GPUSpec
 from allotment.declared.kinds.members import Members
-from allotment.declared.kinds.plan import Plan
+from allotment.declared.kinds.plan import Plan, SelfService
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.kinds.tenant import Tenant
@@ -168,7 +168,7 @@ class TenantAllowance:
     """The tariff plan, quota, budget and usage of a tenant, and the barriers that result from them."""
 
     def __init__(self, catalog: Catalog, tenant: ScopeDeclarations) -> None:
-        self.catalog, self._tenant = catalog, tenant
+        self.catalog, self.declarations = catalog, tenant
         self.name = tenant.name
         self.plan: DeclarationFile[Plan] | None = plan_of(catalog, tenant)
         self.limits: QuotaLimits | None = limits_of(catalog, tenant)
@@ -178,20 +178,27 @@ class TenantAllowance:
     @cached_property
     def cost(self) -> Decimal:
         """The monthly cost of the tenant's declarations."""
-        return monthly_cost(self.catalog, self._tenant)
+        return monthly_cost(self.catalog, self.declarations)
 
     @property
     def lifecycle(self) -> str:
         """The tenant's lifecycle; empty if its file can't be read."""
-        declared = self._tenant.get_singleton(Tenant)
+        declared = self.declarations.get_singleton(Tenant)
         return declared.model.spec.lifecycle if declared is not None else ""
+
+    @property
+    def self_service(self) -> SelfService | None:
+        """The policy by which changes merge by themselves; None if the Platform or the tenant's tariff plan has none."""
+        platform = self.catalog.platform.get_singleton(Platform)
+        is_enabled = platform is not None and platform.model.spec.self_service == "Enabled"
+        return self.plan.model.spec.self_service if is_enabled and self.plan is not None else None
 
     def quota_path(self, field: str, model: str = "") -> str:
         """Return the file that sets a field of the tenant's quota: the file of the tenant, or of its tariff plan.
 
         For the field `gpus`, `model` is the GPU model.
         """
-        declared = self._tenant.get_singleton(Tenant)
+        declared = self.declarations.get_singleton(Tenant)
         own = declared.model.spec.quota if declared is not None else None
         is_own = own is not None and (model in own.gpus if model else getattr(own, field) is not None)
         return self.path if is_own or self.plan is None else self.plan.path
@@ -271,7 +278,7 @@ class TenantAllowance:
                     f"plan {self.plan.model.name} doesn't allow {exposure}, only {', '.join(['Namespace', *allowed])}"
                 )
                 yield Barrier(message, self.plan.path)
-            elif exposure == "Members" and has_no_users(self._tenant):
+            elif exposure == "Members" and has_no_users(self.declarations):
                 path = path_of(Members.__name__, Scope("tenant", self.name), self.name)
                 yield Barrier("nobody can log in: no group, and no user with a subject", path)
         yield from self._unit_barriers(version, list(gpus))

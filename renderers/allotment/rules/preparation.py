@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.preparation.job_names import input_hash
 from allotment.problems import Finding
 from allotment.rules.folder_change import FolderChange
 
@@ -24,7 +25,10 @@ def check(change: FolderChange) -> Iterator[Finding]:
     old_instances = change.before.of_kind(GPUInstance)
     for old, new in change.common_declarations(GPUStorage):
         before, after = old.model.spec.prepare, new.model.spec.prepare
-        if after is None or (before is not None and (before.source, before.attempt) == (after.source, after.attempt)):
+        if after is None:
+            continue
+        has_same_source = before is not None and input_hash(before) == input_hash(after)
+        if before is not None and has_same_source and before.attempt == after.attempt:
             continue
         users = [
             instance
@@ -37,7 +41,7 @@ def check(change: FolderChange) -> Iterator[Finding]:
         if not users:
             continue
         names = [user.model.name for user in users]
-        if before is not None and before.source == after.source:
+        if has_same_source:
             message = f"attempt {after.attempt} starts once no instance runs on the storage; declared to run: {', '.join(sorted(names))}"
             yield new.make_finding("spec.prepare.attempt", message, RULE, warning=True)
         else:

@@ -49,8 +49,11 @@ def limits_of(catalog: Catalog, tenant: ScopeDeclarations) -> QuotaLimits | None
     plan, declared = plan_of(catalog, tenant), tenant.get_singleton(Tenant)
     if plan is None or declared is None:
         return None
-    base: Quota = plan.model.spec.quota
-    own = declared.model.spec.quota
+    return merge_quotas(plan.model.spec.quota, declared.model.spec.quota)
+
+
+def merge_quotas(base: Quota, own: PartialQuota | None) -> QuotaLimits:
+    """Return the limits of a plan's quota, except limits that the quota of the tenant replaces."""
     if own is None:
         own = PartialQuota(gpus={})
     storages = base.storages if own.storages is None else own.storages
@@ -77,15 +80,16 @@ class _LimitSource(NamedTuple):
 
 def _limit_source(declared: DeclarationFile[Tenant], plan: DeclarationFile[Plan], *key: str) -> _LimitSource:
     """Return the source of a limit. `key` is the path of the limit in a quota, one word for each level: "gpus", "nvidia-l4"."""
+    command = f"`allot request quota {declared.model.name} {'.'.join(key)}=VALUE --reason TEXT`"
     own = declared.model.spec.quota
     own_quota = {} if own is None else own.model_dump(by_alias=True, exclude_none=True)
     if key == ("snapshots",) and "snapshots" not in own_quota and plan.model.spec.quota.snapshots is None:
         key = ("storages",)  # by default, the limit of snapshots is the limit of storages
     if key[-1] in (own_quota.get("gpus", {}) if len(key) > 1 else own_quota):
         description = f"tenant {declared.model.name}'s own quota allows"
-        return _LimitSource(("spec", "quota", *key), description, "or ask the platform team to raise it")
+        return _LimitSource(("spec", "quota", *key), description, f"or ask the platform team to raise it: {command}")
     description = f"plan {plan.model.name} allows"
-    remedy = "or ask the platform team for another plan, or for a tenant quota (spec.quota)"
+    remedy = f"or ask the platform team for another plan, or for a tenant quota: {command}"
     return _LimitSource(("spec", "plan"), description, remedy)
 
 

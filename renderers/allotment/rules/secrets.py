@@ -1,10 +1,11 @@
-"""Secrets: a SecretReference is in a cluster with a secret store, and instances use its keys in the same cluster.
+"""Secrets: a SecretReference is in a cluster with a secret store. Instances and the S3 sources of storages use its keys in
+the same cluster.
 
 The tenant's part of the store is the path <prefix>/<tenant>. No tenant named `data` may read the store, because Vault
 stores its secrets below a path of this name, so that this tenant would read the secrets of all tenants. A tenant
 declares at most 100 keys in a cluster, because the cluster reads all of them again and again.
 
-No variable reads a SecretReference with the type ImagePull. An instance with `onSecretChange: Restart` reads a secret, and is
+No variable and no source reads a SecretReference with the type ImagePull. An instance with `onSecretChange: Restart` reads a secret, and is
 in a cluster with `secretStore.restartsInstances`.
 """
 
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import S3_KEYS, GPUStorage
 from allotment.declared.kinds.secret_reference import SecretReference
 from allotment.declared.reading import suggest_name
 from allotment.declared.secret_stores import DOCKER_CONFIG_KEY
@@ -27,7 +29,7 @@ AMBIGUOUS_TENANT = "data"
 
 
 def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
-    """Check a tenant's SecretReferences, and the instances that use them."""
+    """Check a tenant's SecretReferences, and the instances and storages that use them."""
     references = tenant.of_kind(SecretReference)
     counts = Counter[str]()
     for _, reference in sorted(references.items()):
@@ -42,6 +44,8 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
             yield reference.make_finding("spec.keys", message, RULE)
     for instance in tenant.of_kind(GPUInstance).values():
         yield from _check_instance(catalog, instance, references)
+    for storage in tenant.of_kind(GPUStorage).values():
+        yield from _check_storage(storage, references)
 
 
 def _check_store(catalog: Catalog, tenant: str, reference: DeclarationFile[SecretReference]) -> Iterator[Finding]:
@@ -107,20 +111,47 @@ def _check_instance(
         if reference is None:
             continue  # `references` yields the error
         keys = [key.name for key in reference.model.spec.keys]
-        if reference.model.spec.cluster != spec.cluster:
-            message = (
-                f"SecretReference {source.name} is in cluster {reference.model.spec.cluster}, and the instance is in"
-                f" {spec.cluster}: use the same cluster for both"
-            )
-            yield instance.make_finding(f"{field}.name", message, RULE, related=(reference.path,))
-        elif reference.model.spec.is_image_pull:
-            message = (
-                f"SecretReference {source.name} has the type ImagePull, and no variable can read a pull credential: remove the"
-                " variable, because all pods of the tenant pull images with the credential"
-            )
+        if message := _find_unreadable(reference, "instance", spec.cluster, "variable"):
             yield instance.make_finding(f"{field}.name", message, RULE, related=(reference.path,))
         elif source.key not in keys:
             message = (
                 f"SecretReference {source.name} has no key {quote_value(source.key)}{suggest_name(source.key, keys)}"
             )
             yield instance.make_finding(f"{field}.key", message, RULE, related=(reference.path,))
+
+
+def _check_storage(
+    storage: DeclarationFile[GPUStorage], references: Mapping[str, DeclarationFile[SecretReference]]
+) -> Iterator[Finding]:
+    """Check the SecretReference with the credentials of the bucket from which a storage is filled."""
+    prepare = storage.model.spec.prepare
+    source = prepare.source.s3 if prepare is not None else None
+    reference = references.get(source.secret_ref.name) if source is not None and source.secret_ref is not None else None
+    if reference is None:
+        return  # `references` yields the error if the name is missing
+    missing = [key for key in S3_KEYS if key not in [declared.name for declared in reference.model.spec.keys]]
+    message = _find_unreadable(reference, "storage", storage.model.spec.cluster, "source")
+    if not message and missing:
+        message = (
+            f"SecretReference {reference.model.name} has no key {' and no key '.join(missing)}, which the preparation reads:"
+            f" add it to spec.keys in {reference.path}"
+        )
+    if message:
+        yield storage.make_finding("spec.prepare.source.s3.secretRef.name", message, RULE, related=(reference.path,))
+
+
+def _find_unreadable(reference: DeclarationFile[SecretReference], noun: str, cluster: str, reader: str) -> str:
+    """Return why a variable or a source in a cluster can't read a SecretReference; empty if it can."""
+    name, spec = reference.model.name, reference.model.spec
+    if spec.cluster != cluster:
+        return (
+            f"SecretReference {name} is in cluster {spec.cluster}, and the {noun} is in {cluster}: use the same cluster"
+            " for both"
+        )
+    if spec.is_image_pull:
+        remedy = "remove the variable" if reader == "variable" else "name another SecretReference"
+        return (
+            f"SecretReference {name} has the type ImagePull, and no {reader} can read a pull credential: {remedy},"
+            " because all pods of the tenant pull images with the credential"
+        )
+    return ""

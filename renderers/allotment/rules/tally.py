@@ -120,6 +120,12 @@ class Tally:
         self.unknown_storages = [unknown for entry in entries for unknown in entry.unknown_storages]
         base_parts = base.entries.values() if base else ()
         self._copies_before = {read for part in base_parts for read in part.copies}
+        self._readers_before = {
+            (share.tenant, share.storage, reader)
+            for part in base_parts
+            for share in part.shares
+            for reader in share.readers
+        }
         self._claims_before = {(claim.tenant, claim.instance): claim for part in base_parts for claim in part.claims}
         self._clusters_before = base.clusters if base else {}
         self._changed_files = changed_files
@@ -170,6 +176,10 @@ class Tally:
     def was_copied_before(self, read: StorageCopy) -> bool:
         """Return whether the base already had this copy."""
         return read in self._copies_before
+
+    def was_shared_before(self, share: SharedStorage, reader: str) -> bool:
+        """Return whether the tenant already shared this storage with `reader` at the base."""
+        return (share.tenant, share.storage, reader) in self._readers_before
 
 
 def build_tally_entry(

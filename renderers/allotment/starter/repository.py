@@ -16,7 +16,14 @@ _ENVIRONMENT = "~/.local/share/allot/${PWD##*/}"
 _GITIGNORE = """\
 # the output of `allot render --out out`
 /out/
+# files of systems and editors, which no declaration is
+.DS_Store
+Thumbs.db
+*~
+.*.swp
 """
+# A file has the same bytes in each checkout, so no command rewrites it.
+_GITATTRIBUTES = "* text=auto eol=lf\n"
 
 
 def support_files(
@@ -37,6 +44,7 @@ def support_files(
         path: workflow,
         ".pre-commit-config.yaml": ci.fill_template(ci.starter_file("pre-commit.yaml"), {}, values),
         ".gitignore": _GITIGNORE,
+        ".gitattributes": _GITATTRIBUTES,
         ".vscode/settings.json": _editor_settings(),
         "README.md": ci.fill_template(ci.starter_file("README.md"), blocks, values),
         **lock_files(program, runs, builds),

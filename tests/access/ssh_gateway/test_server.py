@@ -301,8 +301,12 @@ def test_a_refused_login_is_logged_with_its_reason(
     ssh.cluster.data |= change
     assert ssh.refuses(**options)
     (event,) = ssh.log.events
-    user = options.get("username", USER).replace("\u00e9", "\\xe9")
-    assert event == {"event": "ssh login refused", "user": user, "address": "127.0.0.1", "reason": reason}
+    assert event == {
+        "event": "ssh login refused",
+        "user": options.get("username", USER),
+        "address": "127.0.0.1",
+        "reason": reason,
+    }
     assert ssh.registry.get_sample_value("allotment_ssh_logins_total", {"result": "refused"}) == 1
 
 

@@ -72,6 +72,9 @@ def test_a_token_in_the_environment_goes_to_the_server_in_the_environment_only(
     assert find_login("https://evil.example") is None
     monkeypatch.setenv("ARGOCD_SERVER", "argo.example")
     assert find_login(DECLARED) == ArgoCDLogin("https://argo.example", "from-ci")
+    monkeypatch.setenv("ARGOCD_SERVER", "[::1")
+    with pytest.raises(OperationRefused, match="is no URL of a server: correct ARGOCD_SERVER"):
+        find_login(DECLARED)
 
 
 def test_no_configuration_is_no_login(config: dict[str, Any]) -> None:
@@ -85,7 +88,7 @@ def test_a_strange_configuration_is_no_login(text: str, config: dict[str, Any], 
 
 
 @pytest.mark.parametrize(
-    "text", ["a: [", "\x00", "a: b: c", "auth-token: *S3cretTokenOfAda", "auth-token: !S3cretTokenOfAda x"]
+    "text", ["a: [", "a: b: c", "auth-token: *S3cretTokenOfAda", "auth-token: !S3cretTokenOfAda x"]
 )
 def test_an_unreadable_configuration_is_named(text: str, config: dict[str, Any], tmp_path: Path) -> None:
     write(tmp_path, text)

@@ -105,7 +105,10 @@ def test_read_explains_why_the_api_server_is_unavailable() -> None:
             api.read("/x", {}, "application/json", 1)
         with pytest.raises(ApiUnavailable, match="too slow"):
             api.read("/x", {}, "application/json", 0.2)
-        for host, words in (("https://127.0.0.1", "no TLS"), ("http://no-such-host.invalid", "nobody knows its name")):
+        for host, words in (
+            ("https://127.0.0.1", "no TLS"),
+            ("http://no-such-host.invalid", "its name could not be resolved"),
+        ):
             elsewhere = Configuration(host=server.url.replace("http://127.0.0.1", host))
             with pytest.raises(ApiUnavailable, match=words):
                 ApiServer(partial(copy, elsewhere)).read("/x", {}, "application/json", 1)
@@ -115,6 +118,13 @@ def test_a_kubeconfig_that_leads_nowhere_is_told(tmp_path: Path) -> None:
     (tmp_path / "kubeconfig").write_text("apiVersion: v1\nkind: Config\n")
     with pytest.raises(OperationRefused, match="leads to no API server"):
         ApiServer.from_kubeconfig(tmp_path / "kubeconfig", None)
+
+
+def test_an_empty_variable_names_no_kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", "")
+    monkeypatch.setenv("HOME", "/nonexistent")
+    with pytest.raises(OperationRefused, match=r"^~/.kube/config leads to no API server"):
+        ApiServer.from_kubeconfig(None, None)
 
 
 TOKEN = "kube-t0ken-of-ada"
@@ -168,6 +178,27 @@ def test_a_plugin_for_credentials_that_fails_is_named(tmp_path: Path, capfd: pyt
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize(
+    ("script", "fault"),
+    [
+        ("exec sleep 60", "doesn't end within 0 s"),
+        ("exec yes", "prints more than 1 MiB"),
+        ("echo null", "prints no ExecCredential"),
+        ("echo hello", "prints no ExecCredential"),
+        ("""echo '{"status": null}'""", "prints no ExecCredential"),
+    ],
+)
+def test_a_plugin_for_credentials_has_limits(
+    script: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allotment.adapters.cluster.login_plugin.PLUGIN_SECONDS", 0.4)
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script]}
+    with serving(otherwise=fails(401)) as server:
+        path = write_kubeconfig(tmp_path, server, {"exec": plugin})
+        with pytest.raises(OperationRefused, match=f"its login failed: the plugin for credentials {fault}: correct it"):
+            ApiServer.from_kubeconfig(path, None)
+
+
 @pytest.mark.filterwarnings("ignore::urllib3.exceptions.DependencyWarning")
 @pytest.mark.parametrize("proxy", ["http://me:proxyPass99@127.0.0.1:99999", "socks5://me:proxyPass99@127.0.0.1:9"])
 def test_a_proxy_that_cannot_be_used_is_named_without_its_password(proxy: str, tmp_path: Path) -> None:
@@ -175,7 +206,7 @@ def test_a_proxy_that_cannot_be_used_is_named_without_its_password(proxy: str, t
         configuration = kubeconfig_of(server)
         configuration["clusters"][0]["cluster"]["proxy-url"] = proxy
         (tmp_path / "kubeconfig").write_text(yaml.safe_dump(configuration))
-        with pytest.raises(OperationRefused, match="leads to no API server") as refused:
+        with pytest.raises(OperationRefused, match=r"names no proxy that can be used|speaks SOCKS") as refused:
             ApiServer.from_kubeconfig(tmp_path / "kubeconfig", None)
     assert "proxyPass99" not in str(refused.value)
 
@@ -187,6 +218,18 @@ def test_a_kubeconfig_that_is_no_yaml_is_named_without_its_content(text: str, tm
         ApiServer.from_kubeconfig(tmp_path / "kubeconfig", None)
     assert "S3cret" not in str(refused.value)
     assert list_contexts(tmp_path / "kubeconfig") == []
+
+
+@pytest.mark.parametrize(
+    "clusters", [["name", ["S3cretTokenOfAda"] * 2000], {"name": ["S3cretTokenOfAda"] * 2000}], ids=["list", "mapping"]
+)
+def test_a_kubeconfig_with_a_wrong_shape_is_named_without_its_content(clusters: object, tmp_path: Path) -> None:
+    with serving(otherwise=fails(401)) as server:
+        (tmp_path / "kubeconfig").write_text(yaml.safe_dump(kubeconfig_of(server) | {"clusters": [clusters]}))
+    with pytest.raises(OperationRefused, match="leads to no API server: ") as refused:
+        ApiServer.from_kubeconfig(tmp_path / "kubeconfig", None)
+    assert "S3cret" not in str(refused.value)
+    assert len(str(refused.value)) < 600
 
 
 def test_a_plugin_for_credentials_gets_no_token_of_the_forge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,14 +113,14 @@ def test_a_provider_that_is_not_reached_has_a_reason(provider: Server, monkeypat
     assert fetch_discovery_document("https://localhost:99999", now).failure
     assert fetch_discovery_document("https://a..b", now).failure
     monkeypatch.delenv("SSL_CERT_FILE")
-    assert fetch(provider).failure == "its certificate isn't trusted, or it speaks no TLS"
+    assert fetch(provider).failure.startswith("its certificate isn't trusted, or it speaks no TLS: name the file")
 
 
 def test_the_proxy_of_the_environment_is_used(provider: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("no_proxy")
     for name in ("https_proxy", "HTTPS_PROXY"):
         monkeypatch.setenv(name, "http://localhost:1")
-    assert fetch(provider).failure == "ProxyError"
+    assert fetch(provider).failure == "the proxy of HTTPS_PROXY, ALL_PROXY or the kubeconfig doesn't lead there"
     assert provider.requests == []
 
 

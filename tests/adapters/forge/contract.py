@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import pytest
+from tests.support.waiting import eventually
 
 from allotment.adapters.forge.forge import (
     CommitStatus,
@@ -217,6 +219,25 @@ def a_pull_request_of_a_branch_is_opened_and_found(world: World, forge: Forge) -
     assert (pull.number, pull.is_open, pull.merge_commit, pull.head) == (opened.number, False, merged, commit)
 
 
+def _merge(forge: Forge, head: str) -> bool:
+    forge.merge(1, head, "Merge #1", "Self-Service: tariff plan team")
+    return True
+
+
+def a_merge_takes_only_the_named_head(world: World, forge: Forge) -> None:
+    old = world.head(1)
+    head = world.push(1)
+    with pytest.raises(RequestDeclined):
+        forge.merge(1, old, "Merge #1", "Self-Service: tariff plan team")
+    assert forge.pull_request(1).is_open
+    # A forge that still checks for conflicts declines.
+    eventually(partial(_merge, forge, head), "a merge")
+    merged = forge.pull_request(1)
+    assert (merged.is_open, bool(merged.merge_commit), merged.is_draft) == (False, True, False)
+    with pytest.raises(RequestDeclined):
+        forge.merge(1, head, "Merge #1", "again")
+
+
 def a_closed_pull_request_of_a_branch_is_found(world: World, forge: Forge) -> None:
     head = PullRequestHead("allot/other")
     world.push_branch("allot/other")
@@ -255,5 +276,6 @@ CONTRACT: list[Callable[[World, Forge], None]] = [
     a_teams_members,
     a_pull_request_of_a_branch_is_opened_and_found,
     a_closed_pull_request_of_a_branch_is_found,
+    a_merge_takes_only_the_named_head,
     a_pull_request_comes_from_a_fork,
 ]

@@ -46,7 +46,8 @@ class Pull:
 
     def __init__(self, number: int, head: str, author: str, base: str, now: datetime.datetime) -> None:
         self.number, self.head, self.author, self.base = number, head, author, base
-        self.state, self.merged, self.locked = "open", "", False
+        self.state, self.merged, self.locked, self.draft = "open", "", False, False
+        self.merged_at = now
         self.created = self.updated = now
         self.comments: list[dict[str, Any]] = []
         self.approvals: list[tuple[str, str, datetime.datetime, bool]] = []
@@ -80,6 +81,9 @@ class World:
             False  # another process opens a pull request of the same branch just before the next request does
         )
         self.repositories: dict[int, Path] = {}  # bare repositories with the branches, by the id of the fork
+        self.merge_settings: dict[str, Any] = {}  # of the repository
+        self.merge_requests: list[dict[str, Any]] = []  # the bodies of accepted merges
+        self.on_merge: Callable[[int, str], str] | None = None  # merges the branch; returns the commit
         self.calls: list[str] = []
         self.faults: list[Fault] = []
         self.ids = 100
@@ -200,7 +204,19 @@ class World:
     def merge(self, number: int, commit: str = "") -> str:
         pull = self.pulls[number]
         pull.state, pull.merged, pull.updated = "closed", commit or self.commit(), self.tick()
+        pull.merged_at = pull.updated
         return pull.merged
+
+    def merge_head(self, number: int, head: str, message: str, body: dict[str, Any]) -> Answer:
+        """Merge a pull request as the bot, if its head is `head`."""
+        pull = self.pulls[number]
+        if pull.head != head:
+            return Answer(409, {"message": "Head branch was modified"})
+        if pull.state != "open":
+            return Answer(405, {"message": "Pull Request is not mergeable"})
+        self.merge_requests.append(body)
+        commit = self.merge(number, self.on_merge(number, message) if self.on_merge else "")
+        return _done({"sha": commit, "merged": True})
 
     def fail(self, pattern: str, answer: Answer | None, *, after: bool = False) -> None:
         self.faults.append(Fault(pattern, answer, after))
@@ -317,6 +333,8 @@ class GitHubWorld(World):
             (f"POST {repo}/forks", self._fork),
             (f"GET {repo}/pulls/([0-9]+)", lambda _, __, number: self._one(number)),
             (f"PATCH {repo}/pulls/([0-9]+)", self._change),
+            (f"PUT {repo}/pulls/([0-9]+)/merge", self._merge),
+            (f"GET {repo}", lambda *_: _done({"full_name": REPOSITORY, **self.merge_settings})),
             (f"GET {repo}/pulls/([0-9]+)/reviews", self._reviews),
             (f"GET {repo}/activity", self._activity),
             (f"GET {repo}/issues/([0-9]+)/events", self._events),
@@ -341,12 +359,13 @@ class GitHubWorld(World):
             "html_url": f"https://forge.example/{REPOSITORY}/pull/{pull.number}",
             "state": pull.state,
             "locked": pull.locked,
+            "draft": pull.draft,
             "user": self._user(pull.author),
             "title": pull.title,
             "body": pull.body,
             "head": {"sha": pull.head, "ref": pull.branch, "repo": {"full_name": REPOSITORY}},
             "base": {"sha": "b" * 40, "ref": pull.base},
-            "merged_at": _time(pull.updated) if pull.merged else None,
+            "merged_at": _time(pull.merged_at) if pull.merged else None,
             "created_at": _time(pull.created),
             "merge_commit_sha": pull.merged or None,
             "updated_at": _time(pull.updated),
@@ -410,6 +429,10 @@ class GitHubWorld(World):
         assert body == {"state": "closed"}
         self.close_pull(int(number))
         return self._one(number)
+
+    def _merge(self, _: Any, body: dict[str, str], number: str) -> Answer:
+        message = f"{body['commit_title']}\n\n{body['commit_message']}"
+        return self.merge_head(int(number), body["sha"], message, body)
 
     def _one(self, number: str) -> Answer:
         pull = self.pulls.get(int(number))
@@ -487,13 +510,14 @@ class GitLabWorld(World):
         return [
             ("GET /api/v4/user", lambda *_: _done({"id": 1, "username": BOT})),
             (f"GET {project}/merge_requests", self._list),
-            (f"GET {project}", lambda *_: _done({"id": 77, "path_with_namespace": REPOSITORY})),
+            (f"GET {project}", lambda *_: _done({"id": 77, "path_with_namespace": REPOSITORY, **self.merge_settings})),
             (f"GET {project}/forks", self._forks),
             (f"POST {project}/fork", self._fork),
             (f"POST /api/v4/projects/(acme%2Fgpus|{FORK})/merge_requests", self._create),
             ("GET /api/v4/projects/77/events", self._events),
             (f"GET {merge_request}", lambda _, __, number: self._one(number)),
             (f"PUT {merge_request}", self._change),
+            ("PUT /api/v4/projects/77/merge_requests/([0-9]+)/merge", self._merge),
             (f"GET {merge_request}/versions", self._versions),
             (f"GET {merge_request}/approvals", self._approvals),
             (f"GET {merge_request}/notes", self._notes),
@@ -520,7 +544,9 @@ class GitLabWorld(World):
             "created_at": _time(pull.created),
             "state": states[pull.state],
             "discussion_locked": pull.locked or None,
+            "draft": pull.draft,
             "merge_commit_sha": pull.merged or None,
+            "merged_at": _time(pull.merged_at) if pull.merged else None,
             "updated_at": _time(pull.updated),
             "web_url": f"https://forge.example/{REPOSITORY}/-/merge_requests/{pull.number}",
             **({"diff_refs": {"base_sha": "b" * 40}} if whole else {}),
@@ -592,6 +618,10 @@ class GitLabWorld(World):
         self.close_pull(int(number))
         return self._one(number)
 
+    def _merge(self, _: Any, body: dict[str, str], number: str) -> Answer:
+        message = body["squash_commit_message" if body["squash"] else "merge_commit_message"]
+        return self.merge_head(int(number), body["sha"], message, body)
+
     def _one(self, number: str) -> Answer:
         pull = self.pulls.get(int(number))
         return _done(self._json(pull, whole=True)) if pull else Answer(404, {"message": "404 Not found"})
@@ -644,6 +674,8 @@ class GitLabWorld(World):
             }
             for at, status in enumerate(self.statuses.get(sha, []))
         ]
+        if query.get("all") != "True":  # the latest of each name
+            items = list({item["name"]: item for item in items}.values())
         return self.paged(f"/api/v4/projects/acme%2Fgpus/repository/commits/{sha}/statuses", query, items)
 
     def _status(self, _: Any, body: dict[str, str], sha: str) -> Answer:

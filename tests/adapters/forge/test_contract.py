@@ -104,7 +104,7 @@ def test_an_error_that_repeats_the_token_does_not_show_it(status: int, world: Wo
     world.fail("GET .*(pulls|merge_requests)/1", Answer(status, {"message": f"'{TOKEN}' is no token\nof ours"}))
     with pytest.raises(ForgeError) as caught:
         forge.pull_request(1)
-    assert str(caught.value) == f"the forge says {status}: '***' is no token\\nof ours"
+    assert str(caught.value).startswith(f"the forge at {world.url} says {status}: '***' is no token\\nof ours")
 
 
 @pytest.mark.parametrize("body", [[], {}, "text", 7, {"number": []}, [[[]]]])
@@ -113,6 +113,26 @@ def test_an_answer_in_another_form_is_an_error_of_the_forge(body: object, world:
         world.fail(f"{method} .*", Answer(200, body))
         with pytest.raises(ForgeError):
             forge.create_pull_request(PullRequestHead("change-1"), "main", "Title", "Body")
+
+
+VERSION = {"id": 1, "created_at": "2026-01-01T00:00:00Z"}
+STATUS = {"id": 1, "context": "c", "name": "c", "state": "success", "status": "success", "description": ["x"]}
+
+
+@pytest.mark.parametrize("fields", [{}, {"head_commit_sha": ["x"]}])
+def test_pushes_of_another_form_are_an_error_of_the_forge(fields: dict[str, object]) -> None:
+    world = GitLabWorld()
+    world.open(1)
+    world.fail("GET .*versions", Answer(200, [VERSION | fields]))
+    with pytest.raises(ForgeUnreachable, match="makes no sense"):
+        connected(world).pushers(1, "x")
+    world.close()
+
+
+def test_texts_of_another_type_are_an_error_of_the_forge(world: World, forge: Forge) -> None:
+    world.fail("GET .*statuses", Answer(200, [STATUS]))
+    with pytest.raises(ForgeUnreachable, match="makes no sense"):
+        list(forge.list_statuses(world.head(1)))
 
 
 @pytest.mark.parametrize(

@@ -6,64 +6,18 @@ import gzip
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.adapters.forge.site import Respond, Site, make_site, send
 
 from allotment.adapters.forge import gitea, github, gitlab, session
 from allotment.adapters.forge.forge import Forge, ForgeError, ForgeUnreachable, Token
 
 SECRET = "t0ken-of-the-forge"
-Respond = Callable[[BaseHTTPRequestHandler], None]
-
-
-class Site:
-    """An HTTP server that records requests: method, path and the values of all headers."""
-
-    def __init__(self) -> None:
-        self.requests: list[tuple[str, str, str]] = []
-        self.respond: Respond = lambda handler: send(handler, 200, "{}")
-        site = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def handle_request(self) -> None:
-                self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                site.requests.append((self.command, self.path, " ".join(self.headers.values())))
-                site.respond(self)
-
-            def log_message(self, *_: Any) -> None:
-                return
-
-        for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-            setattr(Handler, f"do_{method}", Handler.handle_request)
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client may end a connection early
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-
-
-def send(handler: BaseHTTPRequestHandler, status: int, text: str, **headers: str) -> None:
-    handler.send_response(status)
-    for name, value in headers.items():
-        handler.send_header(name, value)
-    handler.send_header("Content-Type", "application/json")
-    handler.send_header("Content-Length", str(len(text)))
-    handler.end_headers()
-    handler.wfile.write(text.encode())
-
-
-def make_site() -> Iterator[Site]:
-    site = Site()
-    yield site
-    site.server.shutdown()
-    site.server.server_close()
 
 
 @pytest.fixture
@@ -133,10 +87,19 @@ def test_no_read_is_sent_elsewhere(forge: Forge, site: Site, elsewhere: Site, st
     assert all(SECRET in headers for _, _, headers in site.requests)
 
 
+@pytest.mark.parametrize("body", ["{}", "[null]", '{"message": "moved"}'])
+def test_an_answer_that_is_no_list_is_no_empty_list(forge: Forge, site: Site, body: str) -> None:
+    site.respond = lambda handler: send(handler, 200, body)
+    with pytest.raises(ForgeUnreachable, match="instead of an object of its API"):
+        list(forge.open_pull_requests("main"))
+    site.respond = lambda handler: send(handler, 200, "null" if forge.name == "Gitea" else "[]")
+    assert list(forge.open_pull_requests("main")) == []
+
+
 def test_a_body_has_a_limit_after_its_decompression(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "MAX_BYTES", 1 << 20)
     forge_session = session.ForgeSession(Token(SECRET))
-    body = gzip.compress(b" " * (2 << 20))
+    body = gzip.compress(b"[]".ljust(2 << 20))
 
     def respond(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)

@@ -129,7 +129,7 @@ def test_a_replacement_deletes_what_git_wrote_and_nothing_else(tmp_path: Path, r
     other.mkdir()
     (other / "file").touch()
     clone = cloned(tmp_path / "data", remote)
-    clone.git.configure([("user", "name", "reporter")])
+    clone.git.configure([("user.name", "reporter")])
     for name in ("report", "comment", "cache"):
         (clone.folder / name).mkdir()
         (clone.folder / name / "HEAD").touch()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import subprocess
@@ -10,11 +9,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import git
 import pytest
 from tests.adapters.git.malformed import entry, write
 from tests.conftest import DAY, Allot, errors
 from tests.support.folder_commit import commit
+from tests.support.published import git
 
 from allotment.adapters.declaration_source import ScopeFiles, Source, content_key
 from allotment.adapters.file_cache import FileCache
@@ -191,13 +190,10 @@ def test_the_work_tree_does_not_count(sample: Path, allot: Allot) -> None:
 
 def test_strange_entries_are_problems_and_never_read(sample: Path, allot: Allot) -> None:
     commit(sample)
-    with git.Repo(sample) as repo:
-        head = repo.head.commit
-        blob = repo.odb.store(git.db.IStream(b"blob", 2, io.BytesIO(b"x\n"))).hexsha.decode()
-        index = f"120000 {blob}\ttenants/solo-ada/instances/link.yaml\n160000 {head.hexsha}\ttenants/solo-ada/instances/sub\n100644 {blob}\ttenants/solo-ada/.gitattributes\n"
-        subprocess.run(["git", "-C", str(sample), "update-index", "--index-info"], input=index.encode(), check=True)
-        repo.index.update()
-        repo.git.commit("-q", "-m", "strange")
+    head, blob = git(sample, "rev-parse", "HEAD"), git(sample, "rev-parse", "HEAD:platform/platform.yaml")
+    index = f"120000 {blob}\ttenants/solo-ada/instances/link.yaml\n160000 {head}\ttenants/solo-ada/instances/sub\n100644 {blob}\ttenants/solo-ada/.gitattributes\n"
+    subprocess.run(["git", "-C", str(sample), "update-index", "--index-info"], input=index.encode(), check=True)
+    git(sample, "commit", "-q", "-m", "strange")
     result = allot("validate", "--repo", sample, "--commit", "HEAD", "--as-of", DAY)
     paths = [kind.path for kind in KINDS.values() if kind.scope == "tenant"]
     assert [line.split(": ", 1)[1] for line in result.lines if "solo-ada" in line] == [

@@ -113,7 +113,7 @@ def test_write_commit_signs_as_git_is_configured(repository: Repository, tmp_pat
     git(repository.folder, "-c", f"gpg.ssh.allowedSignersFile={signers}", "verify-commit", commit)
     assert repository.author(commit) == SAID.author
     key.unlink()
-    with pytest.raises(OperationRefused, match="Git couldn't sign the commit"):
+    with pytest.raises(OperationRefused, match=r"^Git couldn't sign the commit: [^\n]*[^\n ]$"):
         write_commit(repository, [], {"a.yaml": b"1"}, SAID)
 
 
@@ -122,6 +122,12 @@ def test_without_a_name_it_says_what_to_set(repository: Repository, monkeypatch:
         monkeypatch.delenv(variable, raising=False)
     git(repository.folder, "config", "user.useConfigOnly", "true")
     with pytest.raises(OperationRefused, match=r"set user\.name and user\.email with git config"):
+        write_commit(repository, [], {"a.yaml": b"1"}, SAID)
+
+
+def test_a_wrong_date_of_the_committer_is_named(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "rubbish")
+    with pytest.raises(OperationRefused, match=r"^Git can't name the committer: invalid date format: rubbish: set"):
         write_commit(repository, [], {"a.yaml": b"1"}, SAID)
 
 
@@ -174,8 +180,8 @@ def test_a_commit_can_name_no_missing_blob(repository: Repository) -> None:
 def test_the_end_of_git_is_an_error(repository: Repository) -> None:
     writer = BlobWriter(repository)
     writer.write(b"1\n")
-    writer._process.proc.kill()
-    writer._process.proc.wait()
+    writer._process.kill()
+    writer._process.wait()
     with pytest.raises(OperationRefused, match="Git stored no blobs"):
         for _ in range(100):
             writer.write(b"x" * 100_000)
@@ -188,7 +194,7 @@ def test_the_end_of_git_is_an_error(repository: Repository) -> None:
 def test_git_killed_before_the_end_is_an_error(repository: Repository) -> None:
     writer = BlobWriter(repository)
     writer.write(b"1\n")
-    writer._process.proc.kill()
-    writer._process.proc.wait()
+    writer._process.kill()
+    writer._process.wait()
     with pytest.raises(OperationRefused, match="Git stored no blobs"):
         writer.close()

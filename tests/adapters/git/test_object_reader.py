@@ -18,8 +18,8 @@ def test_a_reader_that_ended_is_told_and_begun_anew(tmp_path: Path) -> None:
     head = objects.resolve_commit("HEAD")
     assert head is not None
     assert objects._reader is not None
-    objects._reader[1].proc.kill()
-    objects._reader[1].proc.wait()
+    objects._reader[1].kill()
+    objects._reader[1].wait()
     with pytest.raises(
         OperationRefused, match="git cat-file ended before it had answered: the repository may be damaged"
     ):

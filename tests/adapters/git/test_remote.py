@@ -445,3 +445,16 @@ def test_a_push_takes_no_tags_along(remote: Remote, repository: Repository, bare
     git(repository.git.folder, "-c", "user.name=a", "-c", "user.email=a@x", "tag", "-a", "-m", "Mine", "private", tip)
     assert remote.push({"refs/heads/main": tip})
     assert set(refs(bare)) == {"refs/heads/main"}
+
+
+def test_a_remote_with_longer_object_ids_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    git(tmp_path, "init", "-q", "--object-format=sha256", "-b", "main", str(source))
+    git(
+        source, "-c", "user.name=a", "-c", "user.email=a@northlight.example", "commit", "-q", "--allow-empty", "-m", "x"
+    )
+    remote = Remote(new_repository(tmp_path / "clone"), str(source))
+    with pytest.raises(
+        OperationRefused, match=r"object IDs of different lengths \(SHA-1 and SHA-256\), and Git fetches"
+    ):
+        remote.look("refs/heads/main")

@@ -50,9 +50,28 @@ def test_a_repository_that_git_refuses_to_read_is_an_error(
 ) -> None:
     """Git reads no repository of another user."""
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    with pytest.raises(OperationRefused, match=r"can't read the refs of .*: .*dubious ownership"):
+    with pytest.raises(
+        OperationRefused, match=r"belongs to another user, .* run `git config --global --add safe\.directory "
+    ):
         repository.find_commit(REF)
     assert repository.find_refs() == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        (REF, "warning: ignoring broken ref refs/heads/main"),
+        ("packed-refs", "fatal: unexpected line in .*packed-refs: rubbish"),
+    ],
+)
+def test_a_broken_ref_is_no_missing_commit(file: str, reason: str, repository: Repository) -> None:
+    git(repository.folder, "symbolic-ref", "HEAD", REF)
+    assert not repository.has_commits()
+    (repository.git.common_folder / file).write_text("rubbish\n")
+    with Repository(repository.folder) as damaged:
+        for read in (damaged.check_refs, damaged.has_commits, lambda: damaged.resolve("main", "no commit")):
+            with pytest.raises(OperationRefused, match=reason):
+                read()
 
 
 def test_a_tag_is_no_status_of_a_cluster(repository: Repository) -> None:
@@ -79,3 +98,10 @@ def test_a_signed_tag_that_is_gone_is_no_other_tag(
     monkeypatch.setattr(repository.git, "run", run_and_delete)
     with pytest.raises(OperationRefused, match="another command deleted the tag"):
         write_signed_tag(repository, "bill/2026-01", commit, "a")
+
+
+@pytest.mark.parametrize("name", ["a\x0bb", "a\u2028b", "a\rb"])
+def test_the_name_of_a_folder_may_have_a_control_character(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / name
+    subprocess.run(["git", "init", "--quiet", folder], check=True)
+    assert Repository(folder).git.work_tree == folder

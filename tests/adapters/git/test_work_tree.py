@@ -50,7 +50,7 @@ def planned(root: Path, within: str = "", most: int = MOST) -> Iterator[tuple[Re
         folder_commit = commit_of_folder(here, repository, root / within, commit, most)
         assert repository.parents(folder_commit) == [commit]
         yield repository, CommitSource(root / within, folder_commit, repository)
-        elsewhere = Path(repository.git.run_text("rev_parse", "--absolute-git-dir"))
+        elsewhere = Path(repository.git.run_text("rev-parse", "--absolute-git-dir"))
     assert not elsewhere.exists()
     assert state(root) == before
 
@@ -83,6 +83,16 @@ def test_work_tree_commit_contains_changes_of_declarations_only(root: Path) -> N
         "tenants/ada/tenant.yaml": "changed\n",
     }
     assert git(root, "status", "--short").split("\n")[0] == "M README.md"
+
+
+@pytest.mark.parametrize("name", [".DS_Store", "._tenant.yaml"])
+def test_an_ignored_file_that_is_no_declaration_is_left_out(name: str, root: Path) -> None:
+    (root / ".gitignore").write_text(f"{name}\n")
+    before = files(root)
+    (root / "tenants/ada" / name).write_text("x")
+    assert files(root) == before
+    (root / ".gitignore").write_text("")
+    assert files(root).keys() - before.keys() == {f"tenants/ada/{name}"}
 
 
 def test_a_folder_that_git_ignores_counts_as_it_does_for_validate(root: Path) -> None:
@@ -144,6 +154,11 @@ def test_where_nothing_was_committed_or_is_checked_out_it_says_so(tmp_path: Path
         words = "has no work tree: name the commit to plan with --head" if bare else "nothing is committed here yet"
         with pytest.raises(OperationRefused, match=words):
             checked_out_commit(Repository(tmp_path / name))
+    (tmp_path / "new/.git/HEAD").write_text(f"{40 * '1'}\n")
+    with pytest.raises(
+        OperationRefused, match="the commit of HEAD is missing: fetch it, or clone the repository again"
+    ):
+        checked_out_commit(Repository(tmp_path / "new"))
 
 
 def test_no_filter_and_no_monitor_runs(root: Path) -> None:

@@ -47,10 +47,11 @@ class _Server(ThreadingHTTPServer):
 
 
 class Registry:
-    """A registry at `host`, with the requests that it got."""
+    """A registry at `host`, with the requests that it got, and those to connect to a host as a proxy."""
 
     def __init__(self, answer: Callable[[Request], Answer], context: ssl.SSLContext | None = None) -> None:
         self.requests: list[Request] = []
+        self.connects: list[Request] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -71,6 +72,7 @@ class Registry:
 
             def do_CONNECT(self) -> None:
                 assert context is not None
+                outer.connects.append(Request(self.command, self.path, {**self.headers}))
                 self.send_response(200)
                 self.end_headers()
                 self.connection = context.wrap_socket(self.connection, server_side=True)

@@ -260,7 +260,14 @@ def test_a_registry_that_nobody_serves() -> None:
         host = registry.host
     assert refusal(host) == (
         f"registry {host} gives no answer: nothing listens there, or no way leads there. Check the name and the network,"
-        " or write the image with its digest"
+        " or write the image with its digest, as NAME@sha256:DIGEST"
+    )
+
+
+def test_a_registry_without_an_address() -> None:
+    assert refusal("no-such-registry.invalid") == (
+        "registry no-such-registry.invalid gives no answer: its name could not be resolved. Check the name and the network,"
+        " or write the image with its digest, as NAME@sha256:DIGEST"
     )
 
 
@@ -279,6 +286,7 @@ def test_a_digest_that_is_written_needs_no_registry() -> None:
         '{"auths": {"127.0.0.1": 1}}',
         "[" * 100_000,
         '{"auths": {"HOST": {"auth": "%"}}}',
+        '{"auths": {"HOST": {"username": "u\\ud800", "password": "p"}}}',
     ],
 )
 def test_an_unreadable_docker_configuration_is_one_without_logins(text: str, docker_config: Path) -> None:

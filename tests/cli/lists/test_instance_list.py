@@ -67,7 +67,7 @@ def test_a_row_has_the_declared_and_the_reported_state(place: Place, bed: Recent
 def test_instances_of_a_node(place: Place, bed: RecentBed, run_list: Allot) -> None:
     place.publish()
     report_webui(place, bed)
-    (row,) = checked("instance list", run_list("--tenant", "solo-ada", "-o", "json").out)["instances"]
+    (row,) = checked("instance list", run_list("solo-ada", "-o", "json").out)["instances"]
     (node,) = row["nodes"]
     assert [line.split()[0] for line in rows(run_list("--node", node))] == ["INSTANCE", "solo-ada/webui"]
     assert f" {node} " in rows(run_list("--node", node, "-o", "wide"))[1]
@@ -148,7 +148,7 @@ def test_an_invalid_filter_is_a_usage_error(filters: tuple[str, str], message: s
 def test_json_and_yaml_have_the_same_values(run_list: Allot) -> None:
     text = run_list("--tenant", "solo-ada", "-o", "json").out
     output = checked("instance list", text)
-    assert yaml.safe_load(run_list("--tenant", "solo-ada", "-o", "yaml").out) == output
+    assert yaml.safe_load(run_list("solo-ada", "-o", "yaml").out) == output
     (row,) = output["instances"]
     assert (output["currency"], row["costPerHour"], row["gpuMemory"], row["state"]) == ("EUR", 0.21, "24Gi", "Running")
     assert row["storages"] == ["models"]

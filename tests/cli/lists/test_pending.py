@@ -86,7 +86,7 @@ def test_a_forge_that_does_not_answer_is_an_error(desk: Desk, run_pending: Allot
     desk.world.close()
     result = run_pending("storage")
     assert (result.code, result.out) == (2, "")
-    assert result.err.splitlines()[-1].startswith("allot: the forge doesn't answer: ")
+    assert result.err.splitlines()[-1].startswith(f"allot: the forge at {desk.world.url} doesn't answer: ")
 
 
 def test_a_vanished_and_an_unsound_head_hide_no_other_pull_request(desk: Desk, run_pending: Allot) -> None:

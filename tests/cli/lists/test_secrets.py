@@ -6,6 +6,7 @@ import pytest
 import yaml
 from tests.conftest import Allot, checked
 from tests.support.published import Place
+from tests.support.secret_store import declare_source_secret
 
 PLACE = "tenants/ml-orbit/huggingface"
 
@@ -20,6 +21,13 @@ def test_the_list_has_keys_and_no_value(place: Place, allot: Allot) -> None:
     assert allot("secret", "list", "--repo", place.root, "-o", "name").out == "ml-orbit/huggingface\n"
     empty = allot("secret", "list", "--repo", place.root, "--tenant", "solo-ada", "-q")
     assert (empty.code, empty.out, empty.err) == (0, "", "nothing matches\n")
+
+
+def test_the_list_names_the_storage_whose_source_reads_a_secret(place: Place, allot: Allot) -> None:
+    declare_source_secret(place.root)
+    place.merge()
+    listed = checked("secret list", allot("secret", "list", "uni-lab", "--repo", place.root, "-o", "json").out)
+    assert [secret["usedBy"] for secret in listed["secrets"]] == [["storage/papers"]]
 
 
 def test_show_has_the_row_of_the_list(place: Place, allot: Allot) -> None:
@@ -47,7 +55,7 @@ def test_show_has_the_row_of_the_list(place: Place, allot: Allot) -> None:
             "allot: solo-ada has no secret named 'token'; `allot secret create solo-ada/NAME`",
         ),
         (("show", "token"), "Error: token is not in the format TENANT/NAME, such as ml-orbit/huggingface"),
-        (("list", "--tenant", "solo-ad"), "allot: no tenant is named 'solo-ad'; did you mean 'solo-ada'?"),
+        (("list", "solo-ad"), "allot: no tenant is named 'solo-ad'; did you mean 'solo-ada'?"),
     ],
 )
 def test_a_wrong_name_is_an_error(words: tuple[str, ...], message: str, place: Place, allot: Allot) -> None:

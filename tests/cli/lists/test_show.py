@@ -25,6 +25,15 @@ def test_an_instance_has_its_facts_and_its_cost(run_show: Allot) -> None:
     assert (values["Labels"], values["Cost per hour"], values["Storages"]) == ("team=serving", "13.60 EUR", "weights")
 
 
+def test_a_storage_has_its_declared_url_without_a_report(run_show: Allot, place: Place, allot: Allot) -> None:
+    url = "https://models--files--solo-ada.eu-1.gpu.northlight.example/"
+    for result in run_show("storage", "solo-ada/models"), allot("status", "solo-ada/models", "--repo", place.root):
+        assert [line.split() for line in result.out.splitlines() if line.lstrip().startswith("URL")] == [
+            ["URL:", url]
+        ], result.out
+    assert "URL" not in run_show("storage", "studio-kite/base").out
+
+
 @pytest.mark.parametrize(("kind", "name"), [("instance", "solo-ada/webui"), ("storage", "solo-ada/models")])
 def test_json_has_the_row_of_the_list_and_the_status(
     kind: str, name: str, run_show: Allot, place: Place, allot: Allot

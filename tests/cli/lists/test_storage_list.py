@@ -29,7 +29,7 @@ def test_a_row_has_the_users_and_the_cost(run_list: Allot) -> None:
 
 
 def test_the_cost_per_hour_is_exact_in_json(run_list: Allot) -> None:
-    output = checked("storage list", run_list("--tenant", "solo-ada", "-o", "json").out)
+    output = checked("storage list", run_list("solo-ada", "-o", "json").out)
     models = output["storages"][0]
     assert (models["size"], models["mountedBy"], models["source"]) == ("60Gi", ["webui"], None)
     assert models["costPerHour"] == pytest.approx(float(Decimal("0.10") * 60 / 730))

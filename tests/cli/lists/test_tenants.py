@@ -55,6 +55,6 @@ def test_members_are_users_and_groups(run_in_place: Allot) -> None:
     output = checked("member list", run_in_place("member", "list", "--role", "admin", "-o", "json").out)
     assert {member["role"] for member in output["members"]} == {"Admin"}
     assert (
-        run_in_place("member", "list", "--tenant", "studio-kite", "--role", "Viewer", "-o", "name").out
+        run_in_place("member", "list", "studio-kite", "--role", "Viewer", "-o", "name").out
         == "studio-kite/kite-clients\n"
     )

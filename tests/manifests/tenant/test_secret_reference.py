@@ -20,6 +20,7 @@ from tests.support.secret_store import (
     STORE,
     declare_all,
     declare_image_pull,
+    declare_source_secret,
 )
 
 from allotment.manifests.yaml_text import load
@@ -71,6 +72,17 @@ def test_a_variable_reads_the_secret(sample: Path, allot: Allot) -> None:
         "name": "HF_TOKEN",
         "valueFrom": {"secretKeyRef": {"name": "huggingface--secret", "key": "token"}},
     } in container["env"]
+
+
+def test_the_job_of_a_source_reads_the_secret_that_the_reference_creates(sample: Path, allot: Allot) -> None:
+    declare_source_secret(sample)
+    manifests = render(allot, sample, "eu-1/tenants/uni-lab/storage/papers.rendered.yaml")
+    (job,) = [manifest for manifest in manifests if manifest["kind"] == "Job"]
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert [variable["valueFrom"]["secretKeyRef"] for variable in container["env"] if "valueFrom" in variable] == [
+        {"name": "s3-keys--secret", "key": "AWS_ACCESS_KEY_ID"},
+        {"name": "s3-keys--secret", "key": "AWS_SECRET_ACCESS_KEY"},
+    ]
 
 
 def test_a_pull_credential_has_the_type_that_kubernetes_demands(sample: Path, allot: Allot) -> None:

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 from allotment.portal.pages.page_renderer import Page
+
+_FACTS = re.compile(r'<script[^>]*id="facts"[^>]*>(.*?)</script>', re.DOTALL)
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """Return the facts of the form on a page."""
+    match = _FACTS.search(path.read_text(encoding="utf-8"))
+    assert match is not None
+    facts: dict[str, Any] = json.loads(match[1])
+    return facts
 
 
 def read_text(page: Page) -> str:

@@ -11,20 +11,49 @@ URL = "https://git.example/team/cloud.git"
 
 
 @pytest.mark.parametrize(
-    ("forge", "commit", "file", "editor", "new"),
+    ("forge", "commit", "file", "editor", "removal", "new"),
     [
-        ("GitHub", "/commit/abc", "/blob/main/a%20b.yaml", "/edit/main/a%20b.yaml", "/new/main"),
-        ("GitLab", "/-/commit/abc", "/-/blob/main/a%20b.yaml", "/-/edit/main/a%20b.yaml", "/-/new/main"),
-        ("Gitea", "/commit/abc", "/src/branch/main/a%20b.yaml", "/_edit/main/a%20b.yaml", "/_new/main"),
-        ("Forgejo", "/commit/abc", "/src/branch/main/a%20b.yaml", "/_edit/main/a%20b.yaml", "/_new/main"),
+        (
+            "GitHub",
+            "/commit/abc",
+            "/blob/main/a%20b.yaml",
+            "/edit/main/a%20b.yaml",
+            "/delete/main/a%20b.yaml",
+            "/new/main",
+        ),
+        (
+            "GitLab",
+            "/-/commit/abc",
+            "/-/blob/main/a%20b.yaml",
+            "/-/edit/main/a%20b.yaml",
+            "/-/blob/main/a%20b.yaml",
+            "/-/new/main",
+        ),
+        (
+            "Gitea",
+            "/commit/abc",
+            "/src/branch/main/a%20b.yaml",
+            "/_edit/main/a%20b.yaml",
+            "/_delete/main/a%20b.yaml",
+            "/_new/main",
+        ),
+        (
+            "Forgejo",
+            "/commit/abc",
+            "/src/branch/main/a%20b.yaml",
+            "/_edit/main/a%20b.yaml",
+            "/_delete/main/a%20b.yaml",
+            "/_new/main",
+        ),
     ],
 )
-def test_addresses(forge: str, commit: str, file: str, editor: str, new: str) -> None:
+def test_addresses(forge: str, commit: str, file: str, editor: str, removal: str, new: str) -> None:
     links = ForgeLinks.of_repository(forge, URL, "main")
     base = "https://git.example/team/cloud"
     assert links.commit("abc") == base + commit
     assert links.file("a b.yaml") == base + file
     assert links.editor("a b.yaml") == base + editor
+    assert links.removal("a b.yaml") == base + removal
     assert links.new_file == base + new
     assert links.name == "team/cloud"
 

@@ -128,6 +128,18 @@ def test_the_pages_of_a_removed_tenant_go(portal: Portal) -> None:
     assert "uni-lab" not in (portal.folder / "site/platform/tenants-1.html").read_text(encoding="utf-8")
 
 
+def test_an_orphan_and_a_broken_storage_have_pages(portal: Portal) -> None:
+    """A storage that is only reported has no StorageSpec."""
+    storages = portal.place.root / "tenants/studio-kite/storages"
+    (storages / "outputs.yaml").unlink()
+    edit(portal.place.root, "tenants/studio-kite/storages/model-cache.yaml", "  storageSpec: shared-files\n", "")
+    portal.place.merge()
+    portal.build()
+    for name in ("outputs", "model-cache"):
+        page = portal.folder / f"site/tenants/studio-kite/storages/{name}.html"
+        assert "<dt>Storage spec</dt>" in page.read_text(encoding="utf-8")
+
+
 def test_a_new_tenant_gets_pages(portal: Portal) -> None:
     shutil.copytree(portal.place.root / "tenants/northlight", portal.place.root / "tenants/new-lab")
     for path in (portal.place.root / "tenants/new-lab").rglob("*.yaml"):
@@ -208,6 +220,7 @@ def test_a_tenants_folder_has_nothing_of_others_after_a_build_that_failed(
             builder.build(NOW)
     assert sorted(path.name for path in site.iterdir()) == [
         ".allotment-portal",
+        "404.html",
         "assets",
         "catalog",
         "index.html",
@@ -313,7 +326,7 @@ def test_a_tenant_with_many_instances_has_a_limited_number_of_pages(portal: Port
     assert "more resources have no page here" in (pages / "index.html").read_text(encoding="utf-8")
     form = (pages / "new-instance.html").read_text(encoding="utf-8")
     assert all(f'"many-{number}"' in form for number in range(MAX_RESOURCES + 20))
-    assert '"hasAllNames": true' in form
+    assert '"notes": []' in form
     assert len(form) < MAX_FORM
     platform = portal.folder / "site/platform/index.html"
     text = platform.read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from tests.services.publish.written import Written, render_files
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.manifests import paths
+from allotment.problems import OperationRefused
 from allotment.services.publish.published_file_cache import PublishedFileCache
 
 WEBUI, MODELS = (
@@ -62,3 +63,14 @@ def test_a_full_cache_forgets_its_entries(branch: CountingBranch) -> None:
     for cluster in ("eu-1", "us-1", "eu-1"):
         cache.read_claim(branch, cluster, "solo-ada", "webui")
     assert branch.reads == 3
+
+
+@pytest.mark.parametrize("data", [b"# comment\nkind: Deployment\n", b"kind: Deployment\r\n", b"{}", b"\xff\n"])
+def test_a_file_in_another_form_is_named(data: bytes) -> None:
+    branch = Written("eu-1", {WEBUI: data, MODELS: data})
+    for read, path in (
+        (lambda cache: cache.read_claim(branch, "eu-1", "solo-ada", "webui"), WEBUI),
+        (lambda cache: cache.read_predecessor(branch, MODELS), MODELS),
+    ):
+        with pytest.raises(OperationRefused, match=f"^{path} in rendered/eu-1 is a file that Allotment does not write"):
+            read(PublishedFileCache())

@@ -22,6 +22,7 @@ from allotment.problems import OperationRefused, escape_unprintable, hide_in_err
 LOGIN_SECONDS = 300.0
 # A token is refreshed if it expires within these seconds, so that it is still valid when a request arrives.
 MIN_VALID_SECONDS = 30
+_END_OF_TIME = 253_402_300_800  # seconds since the epoch until the year 10000
 _SECRET_BYTES = 32
 _MAX_TOKEN_LENGTH = 32_768  # characters; Envoy accepts headers of at most 60 KiB
 
@@ -180,22 +181,23 @@ def _check_response(
             f"{oidc.issuer} returned no ID token, or one of more than {_MAX_TOKEN_LENGTH:,} characters"
         )
     claims = _decode_claims(token)
-    audience, expiry = claims.get("aud"), claims.get("exp")
+    audience, expiry = claims.get("aud"), claims.get("exp", 0)
     audiences = audience if isinstance(audience, list) else [audience]
     problems = {
         f"iss is {quote_value(claims.get('iss'))}, must be {oidc.issuer}": claims.get("iss") != oidc.issuer,
         f"aud is {quote_value(audience)}, must contain {client_id}": client_id not in audiences,
         f"azp is {quote_value(claims.get('azp'))}, must be {client_id}": claims.get("azp", client_id) != client_id,
         "nonce is not that of this login": nonce is not None
-        and not hmac.compare_digest(str(claims.get("nonce")).encode(), nonce.encode()),
+        and not hmac.compare_digest(str(claims.get("nonce")).encode("utf-8", "surrogatepass"), nonce.encode()),
         "sub names another person than the login": subject is not None and claims.get("sub") != subject,
-        "it has expired, or has no exp: compare the clocks of this machine and of the provider": not _is_number(expiry)
-        or float(expiry or 0) <= time.time(),
+        "it has expired, or has no valid exp: compare the clocks of this machine and of the provider": not (
+            _is_number(expiry) and time.time() < expiry < _END_OF_TIME
+        ),
     }
     for problem, is_present in problems.items():
         if is_present:
             raise OperationRefused(f"the ID token of {oidc.issuer} is refused: {problem}")
-    tokens = StoredTokens(token, float(expiry or 0), endpoint, refresh_token if isinstance(refresh_token, str) else "")
+    tokens = StoredTokens(token, float(expiry), endpoint, refresh_token if isinstance(refresh_token, str) else "")
     return tokens, IdentityClaims(str(claims.get("sub", "")), tokens.expires_at)
 
 

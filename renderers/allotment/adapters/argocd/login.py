@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import yaml
+from yaml import YAMLError
 
-from allotment.adapters.checkout_paths import config_folder
+from allotment.adapters.checkout_paths import config_folder, home_folder
+from allotment.adapters.credential_files import load_yaml, read_credential_file
 from allotment.adapters.header_values import can_be_in_header
-from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors
-
-_MAX_CONFIG_BYTES = 4 << 20
+from allotment.problems import OperationRefused, hide_in_errors, quote_value
 
 
 class ArgoCDLogin(NamedTuple):
@@ -31,25 +30,29 @@ def find_login(declared_url: str) -> ArgoCDLogin | None:
     """Return the login for the Argo CD at `declared_url`, or that of the current context if `declared_url` is empty.
 
     The environment variables of the `argocd` command precede its configuration file: ARGOCD_SERVER, ARGOCD_AUTH_TOKEN and
-    ARGOCD_CONFIG_DIR. Returns None without a login. Raises OperationRefused if the configuration file can't be read, or if no
-    header can contain the token.
+    ARGOCD_CONFIG_DIR. Returns None without a login. Raises OperationRefused if the configuration file can't be read, if no
+    header can contain the token, or if no server has the URL.
     """
     login = _find_login(declared_url)
     if login is None:
         return None
+    if not _normalize_address(login.url):
+        raise OperationRefused(
+            f"{quote_value(login.url)} is no URL of a server: correct ARGOCD_SERVER, or log in again with argocd login"
+        )
     token = login.token.strip()
     hide_in_errors(token)
     if not can_be_in_header(token):
         raise OperationRefused(
-            "the token for Argo CD has a character that a header can't have: log in again with argocd login"
+            "the token for Argo CD has a character that a header can't have: correct ARGOCD_AUTH_TOKEN, or log in again with argocd login"
         )
     return login._replace(token=token)
 
 
 def _find_login(declared_url: str) -> ArgoCDLogin | None:
-    token, server = os.environ.get("ARGOCD_AUTH_TOKEN", ""), os.environ.get("ARGOCD_SERVER", "")
+    token, server = os.environ.get("ARGOCD_AUTH_TOKEN", "").strip(), os.environ.get("ARGOCD_SERVER", "")
     if token and server:  # without ARGOCD_SERVER, a hostile checkout could name the server that gets the token
-        return ArgoCDLogin(f"https://{server}".rstrip("/"), token)
+        return ArgoCDLogin(f"https://{server.removeprefix('https://')}".rstrip("/"), token)
     path = find_config_file()
     config = _read_config(path) if path is not None else {}
     for context in _list_contexts(config, declared_url):
@@ -67,21 +70,18 @@ def find_config_file() -> Path | None:
     Raises OperationRefused if the file's folder is in a work tree.
     """
     folder = os.environ.get("ARGOCD_CONFIG_DIR")
-    folders = [Path(folder)] if folder else [config_folder("argocd"), Path.home() / ".argocd"]
+    folders = [Path(folder)] if folder else [config_folder("argocd"), home_folder() / ".argocd"]
     return next((path for path in (each / "config" for each in folders) if path.is_file()), None)
 
 
 def _read_config(path: Path) -> dict[str, Any]:
+    text = read_credential_file(path, "remove it, and log in again with argocd login")
     try:
-        with path.open("rb") as file:
-            config = yaml.load(file.read(_MAX_CONFIG_BYTES), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-    except yaml.YAMLError:  # its text may repeat a token
+        config = load_yaml(text)
+    except YAMLError:
         raise OperationRefused(
             f"{path}, the configuration of argocd, is no YAML: log in again with argocd login"
         ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        reason = escape_unprintable(str(error).splitlines()[0])
-        raise OperationRefused(f"{path}, the configuration of argocd, can't be read: {reason}") from None
     return config if isinstance(config, dict) else {}
 
 
@@ -102,7 +102,10 @@ def _list_contexts(config: dict[str, Any], declared_url: str) -> list[dict[str, 
 
 def _normalize_address(url: str) -> str:
     """Return host and port of a URL or of an address such as argocd.example:443; the default port is omitted."""
-    parts = urlsplit(url if "://" in url else f"//{url}")
+    try:
+        parts = urlsplit(url if "://" in url else f"//{url}")
+    except ValueError:  # no server has this URL
+        return ""
     host = parts.netloc.rpartition("@")[2].lower()
     return host.removesuffix(":80" if parts.scheme == "http" else ":443")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,12 @@ from urllib.parse import urlencode
 import urllib3
 
 from allotment.adapters.argocd.login import ArgoCDLogin
+from allotment.adapters.http_connections import (
+    build_websocket_options,
+    create_connection_pool,
+    create_tls_context,
+    find_proxy,
+)
 from allotment.adapters.http_responses import (
     CONNECT_SECONDS,
     MOST_BYTES,
@@ -38,8 +43,7 @@ class ArgoCDServer:
     def __init__(self, login: ArgoCDLogin) -> None:
         self.url = login.url
         self._login = login
-        verification = {} if login.verifies else {"cert_reqs": "CERT_NONE", "assert_hostname": False}
-        self._pool = urllib3.PoolManager(**verification)  # type: ignore[arg-type]  # the values have several types
+        self._pool = create_connection_pool(login.url, verifies=login.verifies)
 
     def read(self, path: str, query: Mapping[str, str]) -> Any:
         """Return the JSON value that answers a GET request for a path below /api/v1/."""
@@ -73,16 +77,20 @@ class ArgoCDServer:
         """Return a WebSocket for a path below the URL of Argo CD."""
         import websocket
 
-        options = {} if self._login.verifies else {"cert_reqs": ssl.CERT_NONE, "check_hostname": False}
         url = f"ws{self.url.removeprefix('http')}/{path}?{urlencode(query)}"
         try:
             # Argo CD reads the token of a terminal from a cookie only.
             connection = websocket.create_connection(
-                url, CONNECT_SECONDS, sslopt=options, cookie=f"argocd.token={self._login.token}", redirect_limit=0
+                url,
+                CONNECT_SECONDS,
+                sslopt={"context": create_tls_context(verifies=self._login.verifies)},
+                cookie=f"argocd.token={self._login.token}",
+                redirect_limit=0,
+                **build_websocket_options(find_proxy(self.url)),
             )
         except websocket.WebSocketBadStatusException as error:
             raise ApiError(error.status_code, 0, parse_reason(error.resp_body or b"")) from None
-        except (websocket.WebSocketException, OSError) as error:
+        except (websocket.WebSocketException, OSError, ValueError) as error:
             raise ApiUnavailable(error_text(error)) from None
         connection.settimeout(None)
         return connection

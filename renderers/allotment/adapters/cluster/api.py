@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-import logging
+import os
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import urllib3
 from kubernetes import client, config
+from kubernetes.client.rest import should_bypass_proxies
 from kubernetes.config.config_exception import ConfigException
 from urllib3.exceptions import HTTPError
 from yaml import YAMLError
 
+from allotment.adapters.cluster.login_plugin import collect_login_errors
+from allotment.adapters.credential_files import load_yaml, read_if_exists
 from allotment.adapters.foreign_programs import without_forge_token
 from allotment.adapters.header_values import can_be_in_header
+from allotment.adapters.http_connections import (
+    Proxy,
+    build_websocket_options,
+    check_key_log,
+    find_ca_bundle,
+    parse_proxy,
+    require_socks,
+)
 from allotment.adapters.http_responses import (
     CONNECT_SECONDS,
     MOST_BYTES,
@@ -40,8 +50,9 @@ if TYPE_CHECKING:
     import websocket
 TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # the path of a token, not a token
 
-
-_CONFIG_ERRORS = (ConfigException, OSError, AttributeError, KeyError, TypeError, YAMLError)
+# Errors of the `kubernetes` package for a file that is no kubeconfig
+_SHAPE_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError)
+_CONFIG_ERRORS = (*_SHAPE_ERRORS, ConfigException, OSError, ValueError, YAMLError)
 
 
 class ApiServer:
@@ -64,22 +75,26 @@ class ApiServer:
         configured.
         """
 
+        paths = _find_kubeconfig(kubeconfig)
+
         def load() -> client.Configuration:
             configuration = client.Configuration()
             try:
                 if kubeconfig is None and context is None and Path(TOKEN_FILE).exists():
                     config.load_incluster_config(client_configuration=configuration)
                 else:
-                    file = None if kubeconfig is None else str(kubeconfig)
-                    with without_forge_token(), _collect_login_errors():
-                        config.load_kube_config(file, context, client_configuration=configuration)
+                    _check_kubeconfig(paths)
+                    with without_forge_token(), collect_login_errors():
+                        config.load_kube_config(paths, context, client_configuration=configuration)
+                _use_environment(configuration)
                 _connection_pool(configuration)
-            except (*_CONFIG_ERRORS, ImportError, ValueError, HTTPError) as error:
-                where = "the usual kubeconfig" if kubeconfig is None else str(kubeconfig)
-                # An error of YAML repeats a part of the file, which may be a token.
-                reason = "it is no YAML" if isinstance(error, YAMLError) else error
-                raise OperationRefused(f"{where} leads to no API server: {reason}") from None
-            _strip_tokens(configuration)
+                _check_certificates(configuration)
+            except (*_CONFIG_ERRORS, ImportError, HTTPError) as error:
+                reason = _config_error_text(error)
+                raise OperationRefused(
+                    f"{paths} leads to no API server: {reason}: correct it, or name another kubeconfig"
+                ) from None
+            _strip_tokens(configuration, paths)
             return configuration
 
         return ApiServer(load)
@@ -150,7 +165,7 @@ class ApiServer:
                 subprotocols=[protocol],
                 redirect_limit=0,
                 sslopt=_build_tls_options(configuration),
-                **_build_proxy_options(configuration),
+                **build_websocket_options(_find_proxy(configuration)),
             )
         except websocket.WebSocketBadStatusException as error:
             raise ApiError(error.status_code, 0, parse_reason(error.resp_body or b"")) from None
@@ -195,6 +210,51 @@ class ApiServer:
             self._configuration, self._pool = configuration, _connection_pool(configuration)
 
 
+def _find_kubeconfig(kubeconfig: Path | None) -> str:
+    """Return the path of a kubeconfig. By default, these are the paths in KUBECONFIG, or that in the home folder."""
+    return str(kubeconfig or config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION or "~/.kube/config")
+
+
+def _check_kubeconfig(paths: str) -> None:
+    """Raise an error of _CONFIG_ERRORS if a file of a kubeconfig, or a pipe in it in place of a token's file, can't be read."""
+    for path in filter(None, map(os.path.expanduser, paths.split(os.pathsep))):
+        content = load_yaml(read_if_exists(Path(path)) or "{}")
+        for user in content.get("users") or ():
+            details = user.get("user")
+            token_file = details.get("tokenFile") if isinstance(details, dict) else None
+            if token_file and Path(path).parent.joinpath(token_file).is_fifo():
+                raise ConfigException(f"{token_file} is a pipe: write the token into a file")
+
+
+def _check_certificates(configuration: client.Configuration) -> None:
+    """Raise ConfigException if certificates or a key of a kubeconfig can't be used."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    files = configuration.ssl_ca_cert
+    try:
+        if files:
+            context.load_verify_locations(files)
+        if configuration.cert_file:
+            files = " and ".join(filter(None, (configuration.cert_file, configuration.key_file)))
+            context.load_cert_chain(configuration.cert_file, configuration.key_file, password=lambda: "")
+    except (OSError, ValueError) as error:
+        reason = (
+            error.strerror
+            if isinstance(error, PermissionError)
+            else "no certificates in PEM, or no key without a passphrase"
+        )
+        raise ConfigException(f"{files} can't be used: {reason}") from None
+
+
+def _config_error_text(error: Exception) -> str:
+    """Return the reason why a kubeconfig can't be used. No reason repeats a part of the file, which may be a token."""
+    if isinstance(error, YAMLError):
+        return "it is no YAML"
+    if isinstance(error, _SHAPE_ERRORS):
+        return "it is no kubeconfig"
+    # The `kubernetes` package names an entry by its path and its whole content.
+    return escape_unprintable(str(error).partition("/{")[0].partition("/[")[0], 400)
+
+
 def _build_tls_options(configuration: client.Configuration) -> dict[str, Any]:
     """Return the options of a WebSocket for the certificates that a kubeconfig names."""
     if configuration.verify_ssl:
@@ -213,43 +273,25 @@ def _build_tls_options(configuration: client.Configuration) -> dict[str, Any]:
     return options | {name: value for name, value in more.items() if value}
 
 
-def _build_proxy_options(configuration: client.Configuration) -> dict[str, Any]:
-    """Return the options of a WebSocket for the proxy that a kubeconfig names."""
-    if not configuration.proxy:
-        return {}
-    proxy = urlsplit(configuration.proxy)
-    options: dict[str, Any] = {"http_proxy_host": proxy.hostname, "http_proxy_port": proxy.port}
-    if proxy.username:
-        options["http_proxy_auth"] = (unquote(proxy.username), unquote(proxy.password or ""))
-    return options
+def _find_proxy(configuration: client.Configuration) -> Proxy | None:
+    """Return the proxy of the kubeconfig, or else that of the environment; None if `no_proxy` excludes the server."""
+    if not configuration.proxy or should_bypass_proxies(configuration.host, configuration.no_proxy or ""):
+        return None
+    return parse_proxy(configuration.proxy, "proxy-url of the kubeconfig, or HTTPS_PROXY,")
 
 
-class _ErrorCollector(logging.Handler):
-    """Keeps the messages that are logged."""
+def _use_environment(configuration: client.Configuration) -> None:
+    """Trust the certificate authorities of the environment if the kubeconfig names none, and log in at the proxy.
 
-    def __init__(self, level: int) -> None:
-        super().__init__(level)
-        self.messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Append the message of a record."""
-        self.messages.append(record.getMessage())
-
-
-@contextmanager
-def _collect_login_errors() -> Iterator[None]:
-    """Raise ConfigException with the errors of the login program of a kubeconfig.
-
-    The `kubernetes` package only logs them, with the output of the program, and continues without credentials.
+    Raises OperationRefused if the environment or the kubeconfig names a proxy, authorities or a log that can't be used.
     """
-    collector, root = _ErrorCollector(logging.ERROR), logging.getLogger()
-    root.addHandler(collector)
-    try:
-        yield
-    finally:
-        root.removeHandler(collector)
-    if collector.messages:
-        raise ConfigException(f"its login failed: {escape_unprintable('; '.join(collector.messages), 400)}")
+    check_key_log()
+    if not configuration.ssl_ca_cert and configuration.verify_ssl:
+        configuration.ssl_ca_cert = find_ca_bundle()
+    if (proxy := _find_proxy(configuration)) is not None:
+        require_socks(proxy)
+        configuration.proxy = proxy.url_with_login
+        configuration.proxy_headers = proxy.headers or None
 
 
 def _connection_pool(configuration: client.Configuration) -> Any:
@@ -260,7 +302,7 @@ def _error_text(error: Exception) -> str:
     return "there are no credentials for it" if isinstance(error, ConfigException) else error_text(error)
 
 
-def _strip_tokens(configuration: client.Configuration) -> None:
+def _strip_tokens(configuration: client.Configuration, paths: str) -> None:
     """Remove white space around the token, now and whenever it is read again, and hide the token in messages.
 
     A file that `echo` wrote ends with a newline, and kubectl strips it. Without this, the HTTP library would refuse the
@@ -271,13 +313,14 @@ def _strip_tokens(configuration: client.Configuration) -> None:
     def strip(changed: client.Configuration) -> None:
         if read_again is not None:
             with without_forge_token():
-                read_again(changed)
+                read_again(changed)  # it also sets the certificates and the proxy of the kubeconfig again
+            _use_environment(changed)
         for name, value in changed.api_key.items():
             changed.api_key[name] = str(value).strip()
-            token = changed.api_key[name].removeprefix("Bearer ").strip()
-            if not can_be_in_header(token):
+            token = changed.api_key[name].removeprefix("Bearer").strip()
+            if not (token and can_be_in_header(token)):
                 raise OperationRefused(
-                    "the token for the API server has a character that a header can't have: write it again"
+                    f"the token of {paths} is empty or has a character that a header can't have: write it again"
                 )
             hide_in_errors(token)
         vars(changed)["refresh_api_key_hook"] = strip  # the package sets its own when it reads a token again
@@ -293,9 +336,11 @@ def _authorization_header(configuration: client.Configuration) -> dict[str, str]
 
 def list_contexts(kubeconfig: Path | None) -> list[str]:
     """Return the names of the contexts in a kubeconfig, or in the default kubeconfig; none if it can't be read."""
+    paths = _find_kubeconfig(kubeconfig)
     try:
-        contexts, _ = config.list_kube_config_contexts(None if kubeconfig is None else str(kubeconfig))
-    except _CONFIG_ERRORS:
+        _check_kubeconfig(paths)
+        contexts, _ = config.list_kube_config_contexts(paths)
+    except (*_CONFIG_ERRORS, OperationRefused):
         return []
     return [str(context["name"]) for context in contexts]
 

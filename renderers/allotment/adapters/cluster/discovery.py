@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import ssl
 import time
-import urllib.request
 from collections.abc import Mapping
 from http import HTTPStatus
-from urllib.parse import urlsplit
 
 import msgspec
 import urllib3
 
+from allotment.adapters.http_connections import create_connection_pool
 from allotment.adapters.http_responses import (
     CONNECT_SECONDS,
     ApiUnavailable,
@@ -21,7 +19,7 @@ from allotment.adapters.http_responses import (
     parse_http_date,
     read_body,
 )
-from allotment.adapters.request_limit import LIMITED_POOLS, limit_request
+from allotment.adapters.request_limit import limit_request
 from allotment.diagnosis.login import DiscoveryDocument, DiscoveryResponse, discovery_url
 from allotment.problems import escape_unprintable
 
@@ -57,21 +55,6 @@ def fetch_discovery_document(issuer: str, now: datetime.datetime) -> DiscoveryRe
         return DiscoveryResponse(failure=str(error))
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
         return DiscoveryResponse(failure=error_text(error))
-
-
-def create_connection_pool(url: str) -> urllib3.PoolManager:
-    """Return a pool that trusts this system's certificate authorities and uses the proxy that the environment sets for HTTPS.
-
-    `limit_request` limits its requests.
-    """
-    context = ssl.create_default_context()
-    proxy = urllib.request.getproxies().get("https")
-    if proxy is None or url.startswith("http:") or urllib.request.proxy_bypass(urlsplit(url).netloc):
-        pool = urllib3.PoolManager(ssl_context=context)
-    else:
-        pool = urllib3.ProxyManager(proxy, ssl_context=context)
-    pool.pool_classes_by_scheme = LIMITED_POOLS
-    return pool
 
 
 def _decode_document(body: bytes, lead: float | None) -> DiscoveryResponse:

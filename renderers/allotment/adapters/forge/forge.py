@@ -19,6 +19,12 @@ TIMEOUT = 30  # seconds to wait for a response
 PAGE = 50
 _MAX_RETRY_SECONDS = 3600.0  # the longest wait that a forge may ask for
 _TRANSPORT_STATUSES = (407, 408, 421, 425)  # 4xx statuses that a proxy or the connection causes, not the request
+_REMEDIES = {
+    401: ": renew the token",
+    403: ": give the token more permissions",
+    404: ": correct spec.git.url of the platform, or --forge-api, or let the token read the repository",
+    **dict.fromkeys((500, 502, 503, 504), ": try again later"),
+}
 StatusState = Literal["pending", "success", "failure"]
 
 
@@ -42,8 +48,8 @@ class ForgeError(AllotmentError):
 class RateLimited(ForgeError):
     """The forge accepts no more requests for `seconds` seconds."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"the forge takes no more requests for {seconds:.0f} seconds")
+    def __init__(self, seconds: float, forge: str = "the forge") -> None:
+        super().__init__(f"{forge} takes no more requests for {seconds:.0f} seconds")
         self.seconds = seconds
 
 
@@ -72,7 +78,7 @@ class PullRequest(NamedTuple):
 
     `head` is the commit to merge, and `base` is the target branch. `base_commit` is the commit of the target branch
     that the forge records for the pull request. `merge_commit` is the last commit that the merge added to the
-    target branch; empty before the merge.
+    target branch, and `merged_at` is the time of the merge; both are empty before the merge.
     """
 
     number: int
@@ -85,6 +91,8 @@ class PullRequest(NamedTuple):
     is_locked: bool
     updated_at: str
     url: str
+    is_draft: bool = False
+    merged_at: str = ""
 
 
 class Fork(NamedTuple):
@@ -144,6 +152,13 @@ class Forge(Protocol):
 
     def close_pull_request(self, number: int) -> None:
         """Close a pull request without a merge."""
+        ...
+
+    def merge(self, number: int, head: str, title: str, message: str) -> None:
+        """Merge a pull request with the head `head`: by a merge commit, or by a squash if the repository allows no merge commit.
+
+        `title` and `message` are those of the new commit. Raises RequestDeclined, also if the head is another commit.
+        """
         ...
 
     def find_pull_requests(self, head: PullRequestHead) -> Iterator[PullRequest]:
@@ -208,13 +223,13 @@ class Forge(Protocol):
         ...
 
 
-def error_from_response(status: int, headers: Mapping[str, str], text: str) -> ForgeError:
-    """Return the error for a response's HTTP status and headers."""
+def error_from_response(status: int, headers: Mapping[str, str], text: str, forge: str = "the forge") -> ForgeError:
+    """Return the error for a response's HTTP status and headers. `forge` names the forge in the message."""
     lower_headers = {name.lower(): value for name, value in headers.items()}
     wait = _retry_seconds(lower_headers)
     if status == 429 or (status == 403 and (wait is not None or "rate limit" in text.lower())):
-        return RateLimited(60.0 if wait is None else wait)
-    message = f"the forge says {status}: {escape_unprintable(text, 200)}"
+        return RateLimited(60.0 if wait is None else wait, forge)
+    message = f"{forge} says {status}: {escape_unprintable(text, 200)}{_REMEDIES.get(status, '')}"
     if status == 401:
         return InvalidToken(message)
     if status in (404, 410):

@@ -25,10 +25,15 @@ from allotment.adapters.forge.forge import (
     RequestDeclined,
     Token,
 )
-from allotment.adapters.forge.session import ForgeSession, translate_request_errors
+from allotment.adapters.forge.session import ForgeSession, to_text, translate_request_errors
 from allotment.declared.people import Account
 
 _DECISIVE_STATES = ("APPROVED", "REQUEST_CHANGES")
+_MERGE_SETTINGS = (
+    ("merge", "allow_merge_commits"),
+    ("squash", "allow_squash_merge"),
+    ("rebase-merge", "allow_rebase_explicit"),
+)
 _MAX_PAGES = 1000  # of a list; a list without end is an error of the forge
 _MAX_SEARCHED = 1000  # pull requests that are searched for a branch: Gitea has no filter for branches
 _TIMELINE_PAUSES = (0.5, 1.0, 2.0)  # seconds
@@ -58,18 +63,18 @@ class Gitea:
     def identity(self) -> str:
         """Return the login of the token's owner."""
         if not self._identity:
-            with translate_request_errors():
+            with translate_request_errors(self._api):
                 self._identity = str(self._request("GET", "user")["login"])
         return self._identity
 
     def pull_request(self, number: int) -> PullRequest:
         """Return a pull request."""
-        with translate_request_errors():
+        with translate_request_errors(self._api):
             return _to_pull_request(self._request("GET", f"{self._repository}/pulls/{number}"))
 
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
         """Yield the open pull requests into a branch."""
-        with translate_request_errors():
+        with translate_request_errors(self._api):
             for pull in self._list_pages(f"{self._repository}/pulls", state="open"):
                 if pull["base"]["ref"] == base:
                     yield _to_pull_request(pull)
@@ -78,13 +83,25 @@ class Gitea:
         """Open a pull request."""
         label = f"{head.fork.owner}:{head.branch}" if head.fork else head.branch
         fields = {"head": label, "base": base, "title": title, "body": body}
-        with translate_request_errors():
+        with translate_request_errors(self._api):
             return _to_pull_request(self._request("POST", f"{self._repository}/pulls", fields))
 
     def close_pull_request(self, number: int) -> None:
         """Close a pull request."""
-        with translate_request_errors():
+        with translate_request_errors(self._api):
             self._request("PATCH", f"{self._repository}/pulls/{number}", {"state": "closed"})
+
+    def merge(self, number: int, head: str, title: str, message: str) -> None:
+        """Merge a pull request. If its check for conflicts still runs, the server declines."""
+        with translate_request_errors(self._api):
+            settings = self._request("GET", self._repository)
+            method = next((name for name, setting in _MERGE_SETTINGS if settings.get(setting)), _MERGE_SETTINGS[0][0])
+            fields = {"Do": method, "head_commit_id": head, "MergeTitleField": title, "MergeMessageField": message}
+            try:
+                self._request("POST", f"{self._repository}/pulls/{number}/merge", fields)
+            except ForgeUnreachable:  # the answer to a merge has no content
+                if not self.pull_request(number).merge_commit:
+                    raise
 
     def find_pull_requests(self, head: PullRequestHead) -> Iterator[PullRequest]:
         """Yield the pull requests of a branch, among the newest _MAX_SEARCHED pull requests.
@@ -93,7 +110,7 @@ class Gitea:
         """
         pulls = self._list_pages(f"{self._repository}/pulls", state="all")
         for pull in itertools.islice(pulls, _MAX_SEARCHED):
-            with translate_request_errors():
+            with translate_request_errors(self._api):
                 in_repository = pull["head"]["repo_id"] == pull["base"]["repo_id"]
                 matches = pull["head"]["repo_id"] == head.fork.id if head.fork else in_repository
                 if matches and head.branch in (pull["head"]["label"], pull["head"]["ref"]):
@@ -105,7 +122,7 @@ class Gitea:
         if existing is not None:
             return existing
         try:
-            with translate_request_errors():
+            with translate_request_errors(self._api):
                 return _to_fork(self._request("POST", f"{self._repository}/forks", {}))
         except Forbidden:
             raise
@@ -117,14 +134,14 @@ class Gitea:
     def _find_fork(self) -> Fork | None:
         login = self.identity().lower()
         for fork in self._list_pages(f"{self._repository}/forks"):
-            with translate_request_errors():
+            with translate_request_errors(self._api):
                 if fork["owner"]["login"].lower() == login:
                     return _to_fork(fork)
         return None
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
         """Yield the pull requests that were merged into `base` and updated since `since`."""
-        with translate_request_errors():
+        with translate_request_errors(self._api):
             for pull in self._list_pages(f"{self._repository}/pulls", state="closed", sort="recentupdate"):
                 if datetime.datetime.fromisoformat(pull["updated_at"]) < since:
                     return
@@ -141,7 +158,7 @@ class Gitea:
         """
         for wait in (*_TIMELINE_PAUSES, None):
             timeline = self._read_timeline(number)
-            with translate_request_errors():
+            with translate_request_errors(self._api):
                 if _base_changed_at(timeline):
                     return None
                 pushed = [(event, json.loads(event["body"])) for event in timeline if event["type"] == "pull_push"]
@@ -155,7 +172,7 @@ class Gitea:
     def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return the accounts that approve this head."""
         last: dict[Account, bool] = {}
-        with translate_request_errors():
+        with translate_request_errors(self._api):
             based = _base_changed_at(self._read_timeline(number))
             for review in self._list_pages(f"{self._repository}/pulls/{number}/reviews"):
                 if review["state"] in _DECISIVE_STATES and review["user"]:
@@ -170,7 +187,7 @@ class Gitea:
     def members(self, team: str) -> frozenset[Account]:
         """Return a team's members."""
         organisation, _, name = team.removeprefix("@").partition("/")
-        with translate_request_errors():
+        with translate_request_errors(self._api):
             for org_team in self._list_pages(f"orgs/{quote(organisation)}/teams"):
                 if org_team["name"].lower() == name.lower():
                     members = self._list_pages(f"teams/{org_team['id']}/members")
@@ -179,7 +196,7 @@ class Gitea:
 
     def list_comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments."""
-        with translate_request_errors():
+        with translate_request_errors(self._api):
             for comment in self._list_pages(f"{self._repository}/issues/{number}/comments"):
                 yield Comment(int(comment["id"]), str(comment["user"]["login"]), str(comment["body"]))
 
@@ -201,12 +218,12 @@ class Gitea:
         This method sorts the statuses by id. The times of statuses are only in seconds, so they don't give the order.
         Gitea has two options that sort by index, but each option sorts in the order of the other option.
         """
-        with translate_request_errors():
+        with translate_request_errors(self._api):
             statuses = list(self._list_pages(f"{self._repository}/commits/{commit}/statuses"))
             for status in sorted(statuses, key=lambda status: int(status["id"]), reverse=True):
                 author = (status.get("creator") or {}).get("login", "")
-                words = status["context"], status["status"], status["description"]
-                yield CommitStatus(*words, author, status["target_url"])
+                words = status["context"], status["status"], status["description"], author, status["target_url"]
+                yield CommitStatus(*map(to_text, words))
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
         """Set a commit's status."""
@@ -219,7 +236,7 @@ class Gitea:
         self._request("POST", f"{self._repository}/statuses/{commit}", body)
 
     def _request(self, method: str, path: str, body: Mapping[str, str] | None = None) -> Any:
-        with translate_request_errors():
+        with translate_request_errors(self._api):
             answer = self._session.request(method, f"{self._api}/{path}", json=body, timeout=TIMEOUT)
             return answer.json() if answer.content else None
 
@@ -230,7 +247,7 @@ class Gitea:
         so pages are requested until an empty page arrives.
         """
         for page in range(1, _MAX_PAGES + 1):
-            with translate_request_errors():
+            with translate_request_errors(self._api):
                 parameters: dict[str, str | int] = {**query, "page": page, "limit": PAGE}
                 answer = self._session.get(f"{self._api}/{path}", params=parameters, timeout=TIMEOUT)
                 entries = list(answer.json() or [])
@@ -255,7 +272,7 @@ def _parse_time(text: str) -> datetime.datetime:
 
 def _to_account(user: Mapping[str, Any] | None) -> Account:
     """Return the account of a user. The id of a deleted user is negative and becomes 0."""
-    return Account(user["login"], max(0, int(user["id"]))) if user else Account("")
+    return Account(to_text(user["login"]), max(0, int(user["id"]))) if user else Account("")
 
 
 def _to_fork(repository: Mapping[str, Any]) -> Fork:
@@ -270,8 +287,10 @@ def _to_pull_request(pull: Mapping[str, Any]) -> PullRequest:
         base_commit=str(pull.get("merge_base") or pull["base"]["sha"]),
         author=_to_account(pull.get("user")),
         is_open=pull["state"] == "open",
-        merge_commit=(pull.get("merge_commit_sha") or "") if pull["merged"] else "",
+        merge_commit=to_text(pull.get("merge_commit_sha")) if pull["merged"] else "",
         is_locked=bool(pull.get("is_locked")),
-        updated_at=pull["updated_at"],
+        updated_at=to_text(pull["updated_at"]),
         url=str(pull["html_url"]),
+        is_draft=bool(pull.get("draft")),
+        merged_at=to_text(pull.get("merged_at")),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import quote
 
@@ -22,14 +22,13 @@ from allotment.adapters.forge.forge import (
     CommitStatus,
     Forbidden,
     Forge,
-    ForgeError,
-    ForgeUnreachable,
     Fork,
     NotFound,
     PullRequest,
     PullRequestHead,
+    RateLimited,
+    RequestDeclined,
     Token,
-    error_from_response,
 )
 from allotment.adapters.forge.session import ForgeSession, foreign_host_error, translate_request_errors
 from allotment.declared.people import Account
@@ -43,7 +42,7 @@ _BASE_EVENTS = ("base_ref_changed", "automatic_base_change_succeeded")
 def connect(server: str, repository: str, token: Token, api: str | None) -> Forge:
     """Return a repository on a server."""
     usual = "https://api.github.com" if server == "https://github.com" else f"{server}/api/v3"
-    return GitHub(api or usual, repository, token)
+    return GitHub((api or usual).rstrip("/"), repository, token)
 
 
 def _prepare_connection(connection: HTTPRequestsConnectionClass | HTTPSRequestsConnectionClass, options: Any) -> None:
@@ -93,44 +92,56 @@ class GitHub:
             lazy=True,
         )
         self._repository: Repository = self._github.get_repo(repository)
+        self._api = api
         self._owner = repository.partition("/")[0]
         self._identity = ""
+
+    def _explain_errors(self) -> AbstractContextManager[None]:
+        return translate_request_errors(self._api, BadAttributeException, GithubException)
 
     def identity(self) -> str:
         """Return the login of the token's owner."""
         if not self._identity:
-            with _translate_errors():
+            with self._explain_errors():
                 try:
                     _, response = self._github.requester.graphql_query(_VIEWER_QUERY, {})
                     self._identity = str(response["data"]["viewer"]["login"])
-                except (GithubException, KeyError, TypeError):
-                    self._identity = self._github.get_user().login
+                except (GithubException, KeyError, RateLimited, RequestDeclined, TypeError):
+                    self._identity = str(self._github.get_user().raw_data["login"])
         return self._identity
 
     def pull_request(self, number: int) -> PullRequest:
         """Return a pull request."""
-        with _translate_errors():
+        with self._explain_errors():
             return _to_pull_request(self._repository.get_pull(number))
 
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
         """Yield the open pull requests into a branch."""
-        with _translate_errors():
+        with self._explain_errors():
             for pull in self._repository.get_pulls(state="open", base=base):
                 yield _to_pull_request(pull)
 
     def create_pull_request(self, head: PullRequestHead, base: str, title: str, body: str) -> PullRequest:
         """Open a pull request."""
-        with _translate_errors():
+        with self._explain_errors():
             return _to_pull_request(self._repository.create_pull(base, self._label(head), title=title, body=body))
 
     def close_pull_request(self, number: int) -> None:
         """Close a pull request."""
-        with _translate_errors():
+        with self._explain_errors():
             self._repository.get_pull(number).edit(state="closed")
+
+    def merge(self, number: int, head: str, title: str, message: str) -> None:
+        """Merge a pull request. A token without write access sees no settings of merges."""
+        with self._explain_errors():
+            settings = self._repository.raw_data
+            is_squash = settings.get("allow_merge_commit") is False and settings.get("allow_squash_merge") is not False
+            method = "squash" if is_squash else "merge"
+            self._read_pull(number).merge(commit_message=message, commit_title=title, merge_method=method, sha=head)
 
     def find_pull_requests(self, head: PullRequestHead) -> Iterator[PullRequest]:
         """Yield the pull requests of a branch."""
-        with _translate_errors():
+        with self._explain_errors():
             for pull in self._repository.get_pulls(
                 state="all", head=self._label(head), sort="created", direction="desc"
             ):
@@ -141,13 +152,13 @@ class GitHub:
 
     def fork(self) -> Fork:
         """Return the fork of the token's owner. If the owner has a fork already, GitHub answers with it."""
-        with _translate_errors():
+        with self._explain_errors():
             fork = self._repository.create_fork()
             return Fork(fork.id, fork.owner.login, fork.clone_url)
 
     def merged_since(self, base: str, since: datetime.datetime) -> Iterator[PullRequest]:
         """Yield the pull requests that were merged into `base` and updated since `since`."""
-        with _translate_errors():
+        with self._explain_errors():
             for pull in self._repository.get_pulls(state="closed", base=base, sort="updated", direction="desc"):
                 if pull.updated_at is None or pull.updated_at < since:
                     return
@@ -160,7 +171,7 @@ class GitHub:
         Pushes before the last force push are left out, because the force push replaced their commits. Return None if
         the branch is in another repository that the token can't read.
         """
-        with _translate_errors():
+        with self._explain_errors():
             pull = self._read_pull(number)
             if pull.head.repo is None or _base_changed_at(pull) is not None:
                 return None
@@ -168,7 +179,7 @@ class GitHub:
         query = {"ref": f"refs/heads/{pull.head.ref}", "per_page": "100"}
         accounts: set[Account] = set()
         try:
-            with _translate_errors():
+            with self._explain_errors():
                 _, activities = self._github.requester.requestJsonAndCheck("GET", path, parameters=query)
                 if not activities or activities[0]["after"] != head:
                     return None
@@ -187,7 +198,7 @@ class GitHub:
     def approvals(self, number: int, head: str) -> frozenset[Account]:
         """Return the accounts that approve this head."""
         last: dict[Account, bool] = {}
-        with _translate_errors():
+        with self._explain_errors():
             pull = self._read_pull(number)
             based = _base_changed_at(pull)
             for review in pull.get_reviews():
@@ -199,34 +210,34 @@ class GitHub:
     def members(self, team: str) -> frozenset[Account]:
         """Return a team's members."""
         organisation, _, slug = team.removeprefix("@").partition("/")
-        with _translate_errors():
+        with self._explain_errors():
             github_team = self._github.get_organization(organisation).get_team_by_slug(slug)
             return frozenset(_to_account(member) for member in github_team.get_members())
 
     def list_comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments."""
-        with _translate_errors():
+        with self._explain_errors():
             for comment in self._read_pull(number).get_issue_comments():
                 yield Comment(comment.id, comment.user.login if comment.user else "", comment.body or "")
 
     def create_comment(self, number: int, body: str) -> None:
         """Create a comment."""
-        with _translate_errors():
+        with self._explain_errors():
             self._read_pull(number).create_issue_comment(body)
 
     def update_comment(self, number: int, comment: int, body: str) -> None:
         """Replace the text of a comment."""
-        with _translate_errors():
+        with self._explain_errors():
             self._read_pull(number).get_issue_comment(comment).edit(body)
 
     def delete_comment(self, number: int, comment: int) -> None:
         """Delete a comment."""
-        with _translate_errors():
+        with self._explain_errors():
             self._read_pull(number).get_issue_comment(comment).delete()
 
     def list_statuses(self, commit: str) -> Iterator[CommitStatus]:
         """Yield a commit's statuses."""
-        with _translate_errors():
+        with self._explain_errors():
             for status in self._repository.get_commit(commit).get_statuses():
                 author = status.creator.login if status.creator else ""
                 yield CommitStatus(
@@ -235,7 +246,7 @@ class GitHub:
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
         """Set a commit's status."""
-        with _translate_errors():
+        with self._explain_errors():
             self._repository.get_commit(commit).create_status(
                 status.state, target_url=status.url, description=status.description, context=status.context
             )
@@ -265,21 +276,6 @@ def _to_pull_request(pull: Pull) -> PullRequest:
         is_locked=bool(pull.locked),
         updated_at=pull.updated_at.isoformat() if pull.updated_at else "",
         url=str(pull.html_url or ""),
+        is_draft=bool(pull.draft),
+        merged_at=pull.merged_at.isoformat() if pull.merged_at else "",
     )
-
-
-@contextmanager
-def _translate_errors() -> Iterator[None]:
-    """Translate the library's exceptions into ForgeError."""
-    try:
-        with translate_request_errors():
-            yield
-    except ForgeError:
-        raise
-    except BadAttributeException:
-        raise ForgeUnreachable("the forge's answer has a value of a wrong type") from None
-    except GithubException as error:
-        message = error.data.get("message", "") if isinstance(error.data, dict) else ""
-        if not error.status:
-            raise ForgeUnreachable(f"the forge's answer is none: {type(error).__name__}") from None
-        raise error_from_response(error.status, error.headers or {}, str(message)) from None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
+from urllib.parse import urlsplit
 
 import gitlab
 from gitlab.exceptions import GitlabError
@@ -17,8 +18,6 @@ from allotment.adapters.forge.forge import (
     CommitStatus,
     Forbidden,
     Forge,
-    ForgeError,
-    ForgeUnreachable,
     Fork,
     NotFound,
     PullRequest,
@@ -26,7 +25,7 @@ from allotment.adapters.forge.forge import (
     RequestDeclined,
     Token,
 )
-from allotment.adapters.forge.session import ForgeSession, raise_for_response, translate_request_errors
+from allotment.adapters.forge.session import ForgeSession, to_text, translate_request_errors
 from allotment.declared.people import Account
 
 _TO_GITLAB = {"failure": "failed"}
@@ -35,8 +34,10 @@ _FROM_GITLAB = {"failed": "failure", "canceled": "failure", "running": "pending"
 
 
 def connect(server: str, repository: str, token: Token, api: str | None) -> Forge:
-    """Return a project on a server."""
-    return GitLab(api or server, repository, token)
+    """Return a project on a server. `api` is with or without its end /api/v4, and can name a path that GitLab is below."""
+    base = (api or server).rstrip("/").removesuffix("/api/v4")
+    folder = urlsplit(base).path.strip("/")
+    return GitLab(base, repository.removeprefix(f"{folder}/"), token)
 
 
 class GitLab:
@@ -46,24 +47,26 @@ class GitLab:
     comment_bytes = 200_000
 
     def __init__(self, server: str, project: str, token: Token) -> None:
-        session = ForgeSession()
-        # At a rate limit, this hook raises before the library sleeps.
-        session.hooks["response"].append(raise_for_response)
-        self._gitlab: Any = gitlab.Gitlab(server, private_token=token.secret, timeout=TIMEOUT, session=session)
+        # At a rate limit, the session raises before the library sleeps.
+        self._gitlab: Any = gitlab.Gitlab(server, private_token=token.secret, timeout=TIMEOUT, session=ForgeSession())
+        self._api = server
         self._project: Any = self._gitlab.projects.get(project, lazy=True)
         self._identity = ""
+
+    def _explain_errors(self) -> AbstractContextManager[None]:
+        return translate_request_errors(self._api, GitlabError)
 
     def identity(self) -> str:
         """Return the login of the token's owner."""
         if not self._identity:
-            with _translate_errors():
+            with self._explain_errors():
                 self._gitlab.auth()
                 self._identity = str(self._gitlab.user.username)
         return self._identity
 
     def pull_request(self, number: int) -> PullRequest:
         """Return a merge request."""
-        with _translate_errors():
+        with self._explain_errors():
             return _to_pull_request(self._project.mergerequests.get(number).attributes)
 
     def open_pull_requests(self, base: str) -> Iterator[PullRequest]:
@@ -83,7 +86,7 @@ class GitLab:
             "title": title,
             "description": body,
         }
-        with _translate_errors():
+        with self._explain_errors():
             source = self._project
             if head.fork:
                 fields["target_project_id"] = self._project_id()
@@ -93,14 +96,26 @@ class GitLab:
 
     def close_pull_request(self, number: int) -> None:
         """Close a merge request."""
-        with _translate_errors():
+        with self._explain_errors():
             request = self._project.mergerequests.get(number, lazy=True)
             request.state_event = "close"
             request.save()
 
+    def merge(self, number: int, head: str, title: str, message: str) -> None:
+        """Merge a merge request. A fast-forward makes no commit of its own, so GitLab squashes the commits."""
+        with self._explain_errors():
+            project = self._gitlab.projects.get(self._project.get_id())
+            text = f"{title}\n\n{message}"
+            fields = {"sha": head, "merge_commit_message": text, "squash_commit_message": text}
+            is_squash = (
+                project.attributes.get("merge_method") == "ff" or project.attributes.get("squash_option") == "always"
+            )
+            path = f"/projects/{project.id}/merge_requests/{number}/merge"
+            self._gitlab.http_put(path, post_data={**fields, "squash": is_squash})
+
     def find_pull_requests(self, head: PullRequestHead) -> Iterator[PullRequest]:
         """Yield the merge requests of a branch."""
-        with _translate_errors():
+        with self._explain_errors():
             query = {"state": "all", "source_branch": head.branch, "order_by": "created_at", "sort": "desc"}
             for request in self._project.mergerequests.list(iterator=True, per_page=PAGE, **query):
                 source = head.fork.id if head.fork else request.target_project_id
@@ -113,7 +128,7 @@ class GitLab:
         if existing is not None:
             return existing
         try:
-            with _translate_errors():
+            with self._explain_errors():
                 return _to_fork(self._project.forks.create({}).attributes)
         except RequestDeclined:  # another process created the fork at the same time
             if (existing := self._find_fork()) is None:
@@ -122,7 +137,7 @@ class GitLab:
 
     def _find_fork(self) -> Fork | None:
         login = self.identity()
-        with _translate_errors():
+        with self._explain_errors():
             for fork in self._project.forks.list(iterator=True, per_page=PAGE, owned=True):
                 if fork.namespace["path"] == login:
                     return _to_fork(fork.attributes)
@@ -132,7 +147,7 @@ class GitLab:
         return int(self._gitlab.projects.get(self._project.get_id()).id)
 
     def _merge_requests(self, **query: str) -> Iterator[PullRequest]:
-        with _translate_errors():
+        with self._explain_errors():
             for request in self._project.mergerequests.list(iterator=True, per_page=PAGE, **query):
                 attributes = request.attributes
                 if not attributes.get("diff_refs"):  # GitLab may omit diff_refs in a list of merge requests
@@ -146,23 +161,23 @@ class GitLab:
         same head as the version before. Return None if two versions have the same head, if the source project is not
         readable, or if the event of a push is missing.
         """
-        with _translate_errors():
+        with self._explain_errors():
             request = self._project.mergerequests.get(number)
             versions = _list_versions(request)
-        heads = [version["head_commit_sha"] for version in versions]
-        if not heads or heads[-1] != head or len(set(heads)) < len(heads):
-            return None
-        if len(heads) == 1:
-            return frozenset()
-        source = self._gitlab.projects.get(request.source_project_id, lazy=True)
-        days = {
-            "after": _parse_time(versions[0]["created_at"]).date() - 2 * _DAY,  # both bounds are exclusive
-            "before": _parse_time(versions[-1]["created_at"]).date() + 2 * _DAY,
-        }
+            heads = [to_text(version["head_commit_sha"]) for version in versions]
+            if not heads or heads[-1] != head or len(set(heads)) < len(heads):
+                return None
+            if len(heads) == 1:
+                return frozenset()
+            source = self._gitlab.projects.get(request.source_project_id, lazy=True)
+            days = {
+                "after": _parse_time(versions[0]["created_at"]).date() - 2 * _DAY,  # both bounds are exclusive
+                "before": _parse_time(versions[-1]["created_at"]).date() + 2 * _DAY,
+            }
         query = {"action": "pushed", "sort": "desc", **{name: day.isoformat() for name, day in days.items()}}
         accounts: dict[str, Account] = {}
         try:
-            with _translate_errors():
+            with self._explain_errors():
                 for event in source.events.list(iterator=True, per_page=PAGE, **query):
                     pushed = event.attributes.get("push_data") or {}
                     if pushed.get("ref") == request.source_branch and pushed.get("commit_to") in heads[1:]:
@@ -176,7 +191,7 @@ class GitLab:
 
         GitLab doesn't report which head an account approved, but it reports the times of approvals and of versions.
         """
-        with _translate_errors():
+        with self._explain_errors():
             request = self._project.mergerequests.get(number, lazy=True)
             versions = _list_versions(request)
             pushed = [_parse_time(version["created_at"]) for version in versions if version["head_commit_sha"] == head]
@@ -191,7 +206,7 @@ class GitLab:
 
     def members(self, team: str) -> frozenset[Account]:
         """Return a group's direct members."""
-        with _translate_errors():
+        with self._explain_errors():
             group = self._gitlab.groups.get(team.removeprefix("@"), lazy=True)
             members = group.members.list(iterator=True, per_page=PAGE)
             return frozenset(
@@ -202,37 +217,36 @@ class GitLab:
 
     def list_comments(self, number: int) -> Iterator[Comment]:
         """Yield all comments."""
-        with _translate_errors():
+        with self._explain_errors():
             notes = self._project.mergerequests.get(number, lazy=True).notes
             for note in notes.list(iterator=True, per_page=PAGE, sort="asc", order_by="created_at"):
                 if not note.attributes.get("system"):
-                    yield Comment(note.id, note.author["username"], note.body)
+                    yield Comment(int(note.id), to_text(note.author["username"]), to_text(note.body))
 
     def create_comment(self, number: int, body: str) -> None:
         """Create a comment."""
-        with _translate_errors():
+        with self._explain_errors():
             self._project.mergerequests.get(number, lazy=True).notes.create({"body": body})
 
     def update_comment(self, number: int, comment: int, body: str) -> None:
         """Replace the text of a comment."""
-        with _translate_errors():
+        with self._explain_errors():
             self._project.mergerequests.get(number, lazy=True).notes.update(comment, {"body": body})
 
     def delete_comment(self, number: int, comment: int) -> None:
         """Delete a comment."""
-        with _translate_errors():
+        with self._explain_errors():
             self._project.mergerequests.get(number, lazy=True).notes.delete(comment)
 
     def list_statuses(self, commit: str) -> Iterator[CommitStatus]:
         """Yield a commit's statuses."""
-        with _translate_errors():
-            statuses = self._project.commits.get(commit, lazy=True).statuses.list(get_all=True, per_page=PAGE)
+        with self._explain_errors():
+            statuses = self._project.commits.get(commit, lazy=True).statuses.list(get_all=True, per_page=PAGE, all=True)
             for status in sorted(statuses, key=lambda status: status.id, reverse=True):
-                state = _FROM_GITLAB.get(status.status, status.status)
+                state = to_text(status.status)
                 author = (status.author or {}).get("username", "")
-                yield CommitStatus(
-                    status.name, state, status.description or "", author, status.attributes.get("target_url") or ""
-                )
+                words = status.name, _FROM_GITLAB.get(state, state), status.description, author
+                yield CommitStatus(*map(to_text, (*words, status.attributes.get("target_url"))))
 
     def set_status(self, commit: str, status: CommitStatus) -> None:
         """Set a commit's status. GitLab refuses a status that the commit already has; this refusal is not an error."""
@@ -243,7 +257,7 @@ class GitLab:
             "target_url": status.url,
         }
         try:
-            with _translate_errors():
+            with self._explain_errors():
                 self._project.commits.get(commit, lazy=True).statuses.create(body)
         except RequestDeclined as error:
             if "Cannot transition status" not in str(error):
@@ -257,7 +271,7 @@ def _list_versions(request: Any) -> list[dict[str, Any]]:
 
 
 def _to_account(user: dict[str, Any] | None) -> Account:
-    return Account(user["username"], user["id"]) if user else Account("")
+    return Account(to_text(user["username"]), int(user["id"])) if user else Account("")
 
 
 def _parse_time(text: str) -> datetime.datetime:
@@ -275,23 +289,13 @@ def _to_pull_request(attributes: dict[str, Any]) -> PullRequest:
         number=int(attributes["iid"]),
         head=str(attributes["sha"]),
         base=str(attributes["target_branch"]),
-        base_commit=(attributes.get("diff_refs") or {}).get("base_sha") or "",
+        base_commit=to_text((attributes.get("diff_refs") or {}).get("base_sha")),
         author=_to_account(attributes.get("author")),
         is_open=attributes["state"] == "opened",
-        merge_commit=merge_commit if merged else "",
+        merge_commit=to_text(merge_commit) if merged else "",
         is_locked=bool(attributes.get("discussion_locked")),
-        updated_at=attributes["updated_at"],
+        updated_at=to_text(attributes["updated_at"]),
         url=str(attributes["web_url"]),
+        is_draft=bool(attributes.get("draft")),
+        merged_at=to_text(attributes.get("merged_at")) if merged else "",
     )
-
-
-@contextmanager
-def _translate_errors() -> Iterator[None]:
-    """Translate the library's exceptions into ForgeError."""
-    try:
-        with translate_request_errors():
-            yield
-    except ForgeError:
-        raise
-    except GitlabError as error:
-        raise ForgeUnreachable(f"the forge's answer is none: {type(error).__name__}") from None

@@ -13,10 +13,14 @@ _MAX_OUTPUT = 400  # characters of Git's output
 
 def require_branch(repository: Repository) -> None:
     """Raise OperationRefused if no branch is checked out, or if the branch has no commit yet."""
-    if repository.git.run("symbolic_ref", "--quiet", "HEAD", settings=READ_SETTINGS).exit_code:
-        raise OperationRefused("no branch is checked out: run `git switch BRANCH` first")
+    if repository.git.work_tree is None:
+        raise OperationRefused(
+            "this repository has no work tree to commit from, because core.bare is true in its configuration"
+        )
     if not repository.has_commits():
         raise OperationRefused("the branch has no commit yet: commit the repository with git first")
+    if repository.git.run("symbolic-ref", "--quiet", "HEAD", settings=READ_SETTINGS).exit_code:
+        raise OperationRefused("no branch is checked out: run `git switch BRANCH` first")
 
 
 def advance_branch(repository: Repository, head: str, commit: str, paths: Sequence[str]) -> None:
@@ -32,7 +36,7 @@ def advance_branch(repository: Repository, head: str, commit: str, paths: Sequen
             f"another Git process writes the index: try again, or remove {lock} if no Git process runs"
         )
     moved = repository.git.run(
-        "update_ref", "--create-reflog", "-m", "allot", "HEAD", commit, head, settings=QUIET_SETTINGS
+        "update-ref", "--create-reflog", "-m", "allot", "HEAD", commit, head, settings=QUIET_SETTINGS
     )
     if moved.exit_code:
         raise OperationRefused(f"the branch has moved: run the command again ({moved.stderr.strip()[-_MAX_OUTPUT:]})")

@@ -154,8 +154,8 @@ class Clone(Repository):
     def _is_usable(self) -> bool:
         """Return whether Git accepts the folder as a bare repository."""
         try:
-            ended = self.git.run("rev_parse", "--is-bare-repository")
-        except Exception:  # GitPython raises errors of many kinds for a damaged configuration
+            ended = self.git.run("rev-parse", "--is-bare-repository")
+        except OperationRefused:
             return False
         return ended.exit_code == 0 and ended.stdout.strip() == b"true"
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from allotment.adapters.declaration_source import MAX_FILES, ScopeFiles, content_key, path_problem
+from allotment.adapters.declaration_source import MAX_DEPTH, MAX_FILES, ScopeFiles, content_key, path_problem
 from allotment.adapters.file_cache import FileCache, program_key
-from allotment.adapters.folder_source import MAX_DEPTH
 from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.git.tree_comparison import ChangedFile, TreeComparison

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from allotment.adapters.git.commands import QUIET_SETTINGS
+from allotment.adapters.git.commands import QUIET_SETTINGS, complete
 from allotment.adapters.git.repository import Repository
 from allotment.problems import OperationRefused
 
@@ -57,7 +57,9 @@ def write_commit(
         tree = repository.tree_of(base, "") if base != NULL_COMMIT else None
         start = b'M 040000 %s ""\n' % tree.encode("ascii") if tree else b"deleteall\n"
     executable = _find_executable(repository, parents[0], changes) if keeps_modes else frozenset()
-    stream = _fast_import_stream(parents, changes, message, committer, start, executable)
+    stream = _fast_import_stream(
+        parents, changes, message, committer, start, executable, null_id=repository.git.null_id
+    )
     commit = _import_commit(repository, b"".join(stream))
     return _sign_commit(repository, commit, parents, message) if repository.is_signing_configured() else commit
 
@@ -71,15 +73,16 @@ def _find_executable(repository: Repository, commit: str, paths: Iterable[str]) 
 def write_temporary_commit(repository: Repository, parent: str, changes: Mapping[str, bytes | str | None]) -> str:
     """Write a child of `parent` that nobody signs, and return its id. Git needs no identity for it."""
     message = CommitMessage("Temporary", _TEMPORARY_AUTHOR)
-    return _import_commit(repository, b"".join(_fast_import_stream([parent], changes, message, _TEMPORARY_AUTHOR, b"")))
+    stream = _fast_import_stream([parent], changes, message, _TEMPORARY_AUTHOR, b"", null_id=repository.git.null_id)
+    return _import_commit(repository, b"".join(stream))
 
 
 def _import_commit(repository: Repository, stream: bytes) -> str:
     """Write the commit of a stream of fast-import, and return its id."""
     options = ("--quiet", "--done", "--date-format=raw")
-    ended = repository.git.run("fast_import", *options, data=stream, settings=QUIET_SETTINGS)
+    ended = repository.git.run("fast-import", *options, data=stream, settings=QUIET_SETTINGS)
     if ended.exit_code:
-        raise OperationRefused(f"Git made no commit: {ended.stderr[-_MAX_OUTPUT:]}")
+        raise OperationRefused(f"Git made no commit: {ended.message[-_MAX_OUTPUT:]}")
     return ended.stdout.decode("ascii").strip()
 
 
@@ -90,14 +93,14 @@ def _sign_commit(repository: Repository, commit: str, parents: Sequence[str], me
     environment = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail, "GIT_AUTHOR_DATE": f"@{date}"}
     onto = [word for parent in parents for word in ("-p", parent)]
     ended = repository.git.run(
-        "commit_tree",
+        "commit-tree",
         *("-S", *onto, "-F", "-", f"{commit}^{{tree}}"),
         data=message.text.encode(),
         settings=repository.signing,
         environment=environment,
     )
     if ended.exit_code:
-        raise OperationRefused(f"Git couldn't sign the commit: {ended.stderr[-_MAX_OUTPUT:]}")
+        raise OperationRefused(f"Git couldn't sign the commit: {ended.message[-_MAX_OUTPUT:]}")
     return ended.stdout.decode("ascii").strip()
 
 
@@ -108,6 +111,8 @@ def _fast_import_stream(
     committer: bytes,
     start: bytes,
     executable: Collection[str] = (),
+    *,
+    null_id: str,
 ) -> Iterator[bytes]:
     """Yield the input of `git fast-import`. At the end, the input deletes the ref that fast-import requires."""
     draft = b"refs/allotment/draft-" + secrets.token_hex(8).encode()
@@ -130,7 +135,7 @@ def _fast_import_stream(
             yield b"M %s %s %s\n" % (mode, data.encode("ascii"), raw)
         else:
             yield b"M %s inline %s\ndata %d\n%s\n" % (mode, raw, len(data), data)
-    yield b"\nget-mark :1\nreset %s\nfrom %s\n\ndone\n" % (draft, NULL_COMMIT.encode())
+    yield b"\nget-mark :1\nreset %s\nfrom %s\n\ndone\n" % (draft, null_id.encode())
 
 
 def _encode_path(path: str) -> bytes:
@@ -150,7 +155,7 @@ def write_signed_tag(repository: Repository, name: str, commit: str, message: st
     settings = (*QUIET_SETTINGS, *repository.signing)
     ended = repository.git.run("tag", *options, name, commit, data=message.encode(), settings=settings)
     if ended.exit_code:
-        reason = ended.stderr[-_MAX_OUTPUT:].strip()
+        reason = ended.message[-_MAX_OUTPUT:]
         raise OperationRefused(
             f"Git couldn't sign the tag {name}: name a key with --signing-key, or set user.signingKey with git config: {reason}"
         )
@@ -190,20 +195,19 @@ class BlobWriter:
         if self._process is not None:
             with contextlib.suppress(BrokenPipeError):  # `_end` raises with Git's message
                 self._process.stdin.write(b"done\n")
-                self._process.stdin.close()
+                self._process.stdin.flush()
             self._end()
 
     def abort(self) -> None:
         """End Git without storing the blobs."""
         if self._process is not None:
             started, self._process = self._process, None
-            started.proc.kill()
-            started.proc.communicate()
+            started.kill()
+            complete(started)
 
     def _end(self) -> None:
         """Wait for the end of Git. Raises OperationRefused if Git has failed."""
-        # The variable `started` must exist until Git ends: GitPython kills Git when Python finalizes the object.
         started, self._process = self._process, None
-        errors = started.proc.stderr.read().decode("utf-8", "replace")
-        if started.proc.wait():
-            raise OperationRefused(f"Git stored no blobs: {errors[-_MAX_OUTPUT:]}")
+        ended = complete(started)
+        if ended.exit_code:
+            raise OperationRefused(f"Git stored no blobs: {ended.message[-_MAX_OUTPUT:]}")

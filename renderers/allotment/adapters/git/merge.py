@@ -34,7 +34,7 @@ class MergeConflict(NamedTuple):
 def merge_base(repository: Repository, commit: str, other: str) -> str | None:
     """Return the best common ancestor of two commits; None if there is none."""
     try:
-        return repository.git.run_text("merge_base", commit, other)
+        return repository.git.run_text("merge-base", commit, other)
     except GitFailed:
         return None
 
@@ -72,7 +72,7 @@ def merge_tree_of(repository: Repository, base: str, head: str) -> str | MergeCo
 
 
 def _merge_tree(repository: Repository, commit: str, other: str) -> GitResult:
-    return repository.git.run("merge_tree", "--write-tree", "-z", "--name-only", "--no-messages", commit, other)
+    return repository.git.run("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", commit, other)
 
 
 def is_same_by_rebase(repository: Repository, base: str, head: str, tree: str) -> bool:
@@ -83,7 +83,7 @@ def is_same_by_rebase(repository: Repository, base: str, head: str, tree: str) -
     MalformedTree.
     """
     git = repository.git
-    own = git.run_text("rev_list", "--parents", f"--max-count={MAX_COMMITS + 1}", f"{base}..{head}").splitlines()
+    own = git.run_text("rev-list", "--parents", f"--max-count={MAX_COMMITS + 1}", f"{base}..{head}").splitlines()
     parents = {commit: commit_parents for commit, *commit_parents in (line.split() for line in own)}
     is_linear = all(len(commit_parents) == 1 for commit_parents in parents.values())
     if is_linear and ([base] in parents.values() or merge_base(repository, base, head) == base):
@@ -97,7 +97,7 @@ def is_same_by_rebase(repository: Repository, base: str, head: str, tree: str) -
         comparison.compare(*(repository.trees.root(revision) for revision in (commit_parents[0], commit)))
     options = ("--reverse", "--topo-order", "--no-merges", "--cherry-pick", "--right-only")
     landed = base
-    for commit in git.run_text("rev_list", *options, f"{base}...{head}").split():
+    for commit in git.run_text("rev-list", *options, f"{base}...{head}").split():
         new_commit = _cherry_pick(repository, landed, commit, parents[commit][0])
         if new_commit is None:
             return True  # the commit conflicts, so the forge refuses the merge
@@ -110,7 +110,7 @@ def _cherry_pick(repository: Repository, onto: str, commit: str, commit_parent: 
     identity = {f"GIT_{who}_{field}": "rebase" for who in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
 
     def child_of(parent: str, tree: str) -> str:
-        ended = repository.git.run("commit_tree", "-p", parent, "-m", "rebase", tree, environment=identity)
+        ended = repository.git.run("commit-tree", "-p", parent, "-m", "rebase", tree, environment=identity)
         if ended.exit_code:
             raise OperationRefused(f"Git makes no commit: {ended.stderr[-400:]}")
         return ended.stdout.decode("ascii").strip()

@@ -138,7 +138,7 @@ class ObjectReader:
             yield process.stdout
         except (_ReaderExited, BrokenPipeError):
             errors = " ".join(process.stderr.read().decode("utf-8", "replace").split())
-            status = process.proc.wait()
+            status = process.wait()
             self._reader = None
             end()
             if status == -signal.SIGINT:  # Ctrl-C reaches all processes, and reached Git first
@@ -203,8 +203,8 @@ def _stop_reader(owner: int, process: Any) -> None:
     It is not enough to close the pipes: the reader does not end while a forked process also has the pipes open.
     """
     if os.getpid() == owner:
-        process.proc.kill()
+        process.kill()
         for pipe in (process.stdin, process.stdout, process.stderr):
             with contextlib.suppress(OSError):  # closing fails if stdin still holds input that Git has not read
                 pipe.close()
-        process.proc.wait()
+        process.wait()

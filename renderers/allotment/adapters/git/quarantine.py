@@ -7,13 +7,12 @@ failed fetch leaves nothing behind.
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from allotment.adapters.git.commands import ENVIRONMENT, QUIET_SETTINGS, GitResult, quote_list_path
+from allotment.adapters.git.commands import QUIET_SETTINGS, GitResult, quote_list_path
 from allotment.adapters.git.repository import Repository
 from allotment.adapters.processes import Limit, ProcessLimitExceeded, run_within
 
@@ -46,8 +45,7 @@ def fetch(
     ):
         folder = Path(name)
         environment = {
-            **os.environ,
-            **ENVIRONMENT,
+            **repository.git.environment,
             **login,
             "GIT_OBJECT_DIRECTORY": name,
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": quote_list_path(objects),

@@ -248,7 +248,13 @@ class Remote:
         except GitFailed as error:
             raise self._access_error(self._shorten(str(error))) from None
         # The name of a ref may have other line separators than a newline.
-        return {name: commit for commit, _, name in (line.partition("\t") for line in output.split("\n") if line)}
+        commits = {name: commit for commit, _, name in (line.partition("\t") for line in output.split("\n") if line)}
+        if any(len(commit) != len(self.repository.git.null_id) for commit in commits.values()):
+            raise OperationRefused(
+                f"{quote_value(str(self))} and the clone {self.repository.folder} have object IDs of different lengths (SHA-1 and"
+                " SHA-256), and Git fetches nothing between them: the services need a source with SHA-1"
+            )
+        return commits
 
     def _run_transfer(self, command: str, *arguments: str, settings: tuple[str, ...] = ()) -> None:
         self._run(
@@ -273,7 +279,9 @@ class Remote:
             ) from None
 
     def _access_error(self, message: str) -> OperationRefused:
-        """Return the error of a request that failed with a message of Git."""
+        """Return the error of a request that failed with a message of Git. Raises OperationRefused if a ref of this clone is broken."""
+        if "refs" in message:
+            self.repository.check_refs()
         if any(reason in message for reason in (*_FORBIDDEN_TEXTS, *_NOT_FOUND_TEXTS)):
             return AccessDenied(f"{quote_value(str(self))} denies access: {message}")
         remedy = "; write the URL to which the server redirects" if _REDIRECT_PATTERN.search(message) else ""
@@ -301,7 +309,7 @@ class Remote:
             message = self._shorten(" ".join(ended.stderr.split()))
             raise self._unsound_error(message) if _is_fsck_error(message) else self._access_error(message)
         if self._keeps_refs:
-            self.repository.git.run_text("update_ref", tracking_ref(ref), commit, settings=QUIET_SETTINGS)
+            self.repository.git.run_text("update-ref", tracking_ref(ref), commit, settings=QUIET_SETTINGS)
 
     def _unsound_error(self, message: str) -> UnsoundObjects:
         return UnsoundObjects(f"{quote_value(str(self))} holds objects that Git doesn't write: {message}")
@@ -332,10 +340,12 @@ class Remote:
         leases = [f"--force-with-lease={name}:{old}" for name, old in sorted((over or {}).items())]
         options = ("--atomic", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
         arguments = (*options, *leases, "--end-of-options", self.url, *moves)
+        # A remote that mirrors the whole repository takes no single refs.
+        settings = (f"remote.{self.url}.mirror=false",) if self.repository.git.url_of(self.url) else ()
         message, lock = "", None
         for pause in (*_LOCK_PAUSES, 0.0):
             try:
-                self._run_transfer("push", *arguments)
+                self._run_transfer("push", *arguments, settings=settings)
             except GitFailed as error:
                 message, lock = str(error), _LOCK_PATTERN.search(str(error))
             else:

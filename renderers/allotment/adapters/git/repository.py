@@ -18,6 +18,7 @@ from allotment.adapters.git.tree_comparison import TreeComparison
 from allotment.adapters.git.trees import MAX_COMMIT_BYTES, MAX_DEPTH, REGULAR, TREE, TreeReader, check_limits
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 
+_BROKEN_REF = "broken ref"  # in Git's warning about a file below .git/refs that has no object id
 NO_COMMIT_TEXT = "nothing is committed here yet: run `git add --all` and `git commit` first"
 _REVISION_SIGNS = re.compile(r"[~^:]|@\{")  # a name of a ref has none of them
 MOST_FILES = 1_000_000  # files of a listing
@@ -87,11 +88,13 @@ class Repository:
         self.git.run_text("gc", "--auto", "--quiet", settings=settings)
 
     def resolve(self, name: str, otherwise: str) -> str:
-        """Return the id of the commit that a name resolves to. If there is none, raises OperationRefused(otherwise)."""
+        """Return the id of the commit that a name resolves to. If there is none, raises OperationRefused(otherwise), or
+        OperationRefused with the broken ref."""
         if "\n" in name or "\0" in name or not _is_utf8(name):
             raise OperationRefused(otherwise)
         commit = self.find_commit(name)
         if commit is None:
+            self.check_refs()
             raise OperationRefused(otherwise)
         return commit
 
@@ -118,9 +121,9 @@ class Repository:
         if not names:
             return {}  # without a name, Git lists all refs
         try:
-            output = self.git.run_text("for_each_ref", "--format=%(objectname) %(refname)", *names)
+            output = self.git.run_text("for-each-ref", "--format=%(objectname) %(refname)", *names)
         except GitFailed as error:
-            raise OperationRefused(f"Git can't read the refs of {quote_value(str(self.folder))}: {error}") from None
+            raise self._refs_error(str(error)) from None
         targets = {name: target for target, _, name in (line.partition(" ") for line in output.splitlines())}
         return {name: targets[name] for name in names if name in targets}
 
@@ -137,14 +140,14 @@ class Repository:
 
         Raises OperationRefused if Git can't write the ref.
         """
-        ended = self.git.run("update_ref", name, commit, "0" * 40, settings=QUIET_SETTINGS)
+        ended = self.git.run("update-ref", name, commit, self.git.null_id, settings=QUIET_SETTINGS)
         if ended.exit_code and self.find_commit(name) is None:
             raise OperationRefused(f"Git can't create {name}: {escape_unprintable(ended.stderr.strip(), 400)}")
         return ended.exit_code == 0
 
     def list_refs(self, prefix: str) -> list[str]:
         """Return the full names of the refs of this repository that begin with `prefix`, which ends with a slash."""
-        return self.git.run_text("for_each_ref", "--format=%(refname)", prefix.removesuffix("/")).splitlines()
+        return self.git.run_text("for-each-ref", "--format=%(refname)", prefix.removesuffix("/")).splitlines()
 
     def folder_prefix(self, folder: Path) -> str:
         """Return the path that a folder of the work tree has in the commits; empty for the root of the work tree."""
@@ -252,7 +255,7 @@ class Repository:
         """Return the commit that has this id, or at which the tag with this id points; None if there is no commit."""
         kind = self.objects.info([object_id])[object_id].kind
         if kind == "tag":
-            return self._try_git("rev_parse", "--verify", "--quiet", f"{object_id}^{{commit}}")
+            return self._try_git("rev-parse", "--verify", "--quiet", f"{object_id}^{{commit}}")
         return object_id if kind == "commit" else None
 
     def is_ancestor(self, commit: str, other: str) -> bool:
@@ -262,7 +265,7 @@ class Repository:
             return True
         if any(info.kind not in ("", "commit", "tag") for info in self.objects.info([commit, other]).values()):
             return False  # a ref may point at a tree or a blob, which has no ancestors
-        ended = self.git.run("merge_base", "--is-ancestor", commit, other)
+        ended = self.git.run("merge-base", "--is-ancestor", commit, other)
         if ended.exit_code > 1 and self.has_object(commit) and self.has_object(other):
             raise OperationRefused(
                 f"the history of commit {other} can't be read: {escape_unprintable(ended.stderr, 400)}"
@@ -273,12 +276,12 @@ class Repository:
         """Return the given commits without the ancestors of other given commits. Missing commits are returned too."""
         candidates = list(dict.fromkeys(commits))
         here = [commit for commit, info in self.objects.info(candidates).items() if info.kind == "commit"]
-        ends = self.git.run_text("merge_base", "--independent", *here).split() if len(here) > 1 else here
+        ends = self.git.run_text("merge-base", "--independent", *here).split() if len(here) > 1 else here
         return (*ends, *(commit for commit in candidates if commit not in here))
 
     def count_between(self, old: str, new: str) -> int:
         """Return the number of commits that `new` contains and `old` does not."""
-        return int(self.git.run_text("rev_list", "--count", new, f"^{old}"))
+        return int(self.git.run_text("rev-list", "--count", new, f"^{old}"))
 
     def author(self, commit: str) -> bytes:
         """Return a commit's author and author time, as in its header: `name <mail> time zone`.
@@ -310,7 +313,7 @@ class Repository:
 
     def list_ancestors(self, commit: str, most: int) -> list[str]:
         """Return a commit and its ancestors, at most `most` commits in total, each before its parents."""
-        return self.git.run_text("rev_list", "--topo-order", f"--max-count={most}", commit).split()
+        return self.git.run_text("rev-list", "--topo-order", f"--max-count={most}", commit).split()
 
     def committed_at(self, commit: str) -> int:
         """Return the commit time in seconds since 1970; 0 if the header is malformed."""
@@ -339,10 +342,10 @@ class Repository:
         this Python object.
         """
         public_key = read_public_key(key)
-        settings = (("gpg", "format", "ssh"), ("user", "signingKey", str(key.resolve())), ("commit", "gpgSign", "true"))
+        settings = (("gpg.format", "ssh"), ("user.signingKey", str(key.resolve())), ("commit.gpgSign", "true"))
         if keep:
             self.git.configure(settings)
-        self.signing = (*(f"{section}.{name}={value}" for section, name, value in settings), _SSH_PROGRAM)
+        self.signing = (*(f"{name}={value}" for name, value in settings), _SSH_PROGRAM)
         self._signs_commits = True
         return public_key
 
@@ -375,8 +378,27 @@ class Repository:
         return header[2:3] == [f"tag {name}".encode()] and bool(begin) and verify_signature(payload, begin + rest, key)
 
     def has_commits(self) -> bool:
-        """Return whether HEAD points at a commit. A new repository has no commit."""
-        return self.objects.resolve_commit("HEAD") is not None
+        """Return whether HEAD points at a commit. A new repository has no commit. Raises OperationRefused if a ref is broken."""
+        if self.objects.resolve_commit("HEAD") is not None:
+            return True
+        self.check_refs()
+        return False
+
+    def check_refs(self) -> None:
+        """Raise OperationRefused if Git can't read the refs, ignores a broken ref as if it were missing, or lacks the commit of
+        HEAD."""
+        ended = self.git.run("for-each-ref", "--format=")
+        if ended.exit_code or _BROKEN_REF in ended.stderr:
+            raise self._refs_error(ended.message)
+        # This resolves the name, but doesn't look for the commit.
+        head = self.git.run("rev-parse", "--verify", "--quiet", "HEAD")
+        if head.exit_code == 0 and self.objects.resolve_commit("HEAD") is None:
+            raise self._refs_error("the commit of HEAD is missing: fetch it, or clone the repository again")
+
+    def _refs_error(self, message: str) -> OperationRefused:
+        return OperationRefused(
+            f"Git can't read the refs of {quote_value(str(self.folder))}: {escape_unprintable(message, 400)}"
+        )
 
     def is_shallow(self) -> bool:
         """Return whether the clone is shallow. Git lists the oldest commits of a shallow clone in a file."""
@@ -390,14 +412,17 @@ class Repository:
         call.
         """
         if self._committer is None or "GIT_COMMITTER_DATE" in os.environ:
-            identity = self._try_git("var", "GIT_COMMITTER_IDENT")
-            if identity is None:
+            try:
+                identity = self.git.run_text("var", "GIT_COMMITTER_IDENT")
+            except GitFailed as error:
+                reason = escape_unprintable(str(error).rpartition("fatal: ")[2], 400)
                 raise OperationRefused(
-                    "Git knows no name to commit under: set user.name and user.email with git config,"
-                    " or GIT_COMMITTER_NAME and GIT_COMMITTER_EMAIL"
-                )
-            self._committer = identity.encode().rpartition(b"> ")[0]
-            return identity.encode()
+                    f"Git can't name the committer: {reason}: set user.name and user.email with git config, or correct"
+                    " GIT_COMMITTER_NAME, GIT_COMMITTER_EMAIL and GIT_COMMITTER_DATE"
+                ) from None
+            line = os.fsencode(identity)  # the name of a person may be in another encoding than UTF-8
+            self._committer = line.rpartition(b"> ")[0]
+            return line
         return b"%s> %d +0000" % (self._committer, time.time())
 
     def disable_signing(self) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from allotment.adapters.credential_files import read_credential_file
 from allotment.adapters.git.commands import ENVIRONMENT
 from allotment.problems import OperationRefused, escape_unprintable
 
@@ -19,14 +20,14 @@ class SignaturesUnavailable(OperationRefused):
 
 
 def read_public_key(key: Path) -> str:
-    """Return the public key of a private SSH key. Raises OperationRefused, SignaturesUnavailable and OSError."""
-    with key.open("rb") as file:
-        if file.read(8).startswith((b"ssh-", b"ecdsa-", b"sk-")):
-            raise OperationRefused(f"{key} is the public half of a key: name the private key")
+    """Return the public key of a private SSH key. Raises OperationRefused and SignaturesUnavailable."""
+    if read_credential_file(key).startswith(("ssh-", "ecdsa-", "sk-")):
+        raise OperationRefused(f"{key} is the public half of a key: name the private key")
     _require_ssh_keygen()
     done = _run_ssh_keygen("-y", "-P", "", "-f", str(key.resolve()))
     if done.returncode:
-        raise OperationRefused(f"{key} is not a private SSH key without a passphrase: {_decode(done.stderr)[-200:]}")
+        reason = escape_unprintable(_decode(done.stderr).rpartition("\n")[2], 200)
+        raise OperationRefused(f"{key} is not a private SSH key without a passphrase: {reason}")
     return _decode(done.stdout)
 
 

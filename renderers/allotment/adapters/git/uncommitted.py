@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from allotment.adapters.checkout_paths import find_work_trees
+from allotment.adapters.declaration_source import can_be_declaration
 from allotment.adapters.git.commands import READ_SETTINGS, GitCommands, GitFailed
 from allotment.adapters.git.merge import merge_base
 from allotment.adapters.git.repository import Repository
@@ -25,6 +26,30 @@ def uncommitted_files(root: Path) -> list[str]:
     return _changed_declarations(root, lambda repository: repository.resolve_named_commit("HEAD"))
 
 
+def list_ignored(root: Path, paths: Iterable[str]) -> frozenset[str]:
+    """Return those paths, relative to `root`, that Git ignores and doesn't track, except declarations and README.md.
+
+    No pull request has these files. A declaration that Git ignores counts, because nobody would notice its absence. Returns
+    none if Git can't read a repository around `root`.
+    """
+    odd = [path for path in paths if not can_be_declaration(path)]
+    if not odd:
+        return frozenset()
+    try:
+        with Repository(root, GitCommands(root, offline=True)) as repository:
+            prefix = repository.folder_prefix(root)
+            inside = f"{prefix}/" if prefix else ""
+            names = b"\0".join(os.fsencode(inside + path) for path in odd)
+            # `check-ignore` refuses literal paths. Each path begins with a folder of declarations, so it is no pattern.
+            patterns = {"GIT_LITERAL_PATHSPECS": "0"}
+            ended = repository.git.run(
+                "check-ignore", "-z", "--stdin", data=names, settings=READ_SETTINGS, environment=patterns
+            )
+    except OperationRefused:
+        return frozenset()
+    return frozenset(os.fsdecode(path).removeprefix(inside) for path in ended.stdout.split(b"\0") if path)
+
+
 def refuse_tracked_files(*folders: Path) -> None:
     """Raise OperationRefused if a repository tracks files in one of the folders: a pull request may have added them.
 
@@ -36,7 +61,7 @@ def refuse_tracked_files(*folders: Path) -> None:
             continue
         try:
             tracked = GitCommands(parent).run_text(
-                "ls_files", "-z", "--", str(parent / folder.name), settings=READ_SETTINGS
+                "ls-files", "-z", "--", str(parent / folder.name), settings=READ_SETTINGS
             )
         except (GitFailed, OperationRefused) as error:
             raise OperationRefused(
@@ -92,7 +117,7 @@ def differing_paths(repository: Repository, commit: str, folders: Iterable[str])
         options = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--name-only", "-z", commit)
         changed = repository.git.run("diff", *options, "--", *folders, settings=READ_SETTINGS, environment=environment)
         listed = ("--others", "--exclude-standard", "-z", "--", *folders)
-        new = repository.git.run("ls_files", *listed, settings=READ_SETTINGS, environment=environment)
+        new = repository.git.run("ls-files", *listed, settings=READ_SETTINGS, environment=environment)
     return [os.fsdecode(path) for path in (changed.stdout + new.stdout).split(b"\0") if path]
 
 
@@ -103,7 +128,7 @@ def _copied_index_environment(repository: Repository, folder: Path) -> dict[str,
     writes the index.
     """
     index = folder / "index"
-    own = repository.git.folder / repository.git.run_text("rev_parse", "--git-path", "index")
+    own = repository.git.folder / repository.git.run_text("rev-parse", "--git-path", "index")
     if own.exists():
         shutil.copy2(own, index)  # copy2 keeps the modification time, by which Git detects changes
     return {"GIT_INDEX_FILE": str(index)}
@@ -117,7 +142,7 @@ def read_staged_files(repository: Repository, commit: str, paths: Iterable[str])
     with temporary_folder("allot-look-") as folder:
         environment = _copied_index_environment(repository, folder)
         words = ("--cached", "--raw", "--no-renames", "--no-abbrev", "-z", commit, "--", *paths)
-        listed = repository.git.run("diff_index", *words, settings=READ_SETTINGS, environment=environment)
+        listed = repository.git.run("diff-index", *words, settings=READ_SETTINGS, environment=environment)
     fields = listed.stdout.split(b"\0")
     staged: dict[str, bytes | None] = {}
     for entry, path in zip(fields[0::2], fields[1::2], strict=False):

@@ -18,6 +18,7 @@ from allotment.adapters.git.commands import READ_SETTINGS
 from allotment.adapters.git.object_reader import LimitExceeded
 from allotment.adapters.git.repository import NO_COMMIT_TEXT, Repository
 from allotment.adapters.git.trees import LINK, REGULAR, SUBMODULE, Entry
+from allotment.adapters.git.uncommitted import list_ignored
 from allotment.declared.layout import ROOTS
 from allotment.problems import OperationRefused, quote_value
 
@@ -51,7 +52,7 @@ def checked_out_commit(repository: Repository) -> str:
 def commit_of_folder(repository: Repository, sandbox: Repository, root: Path, commit: str, most: int) -> str:
     """Create, in `sandbox`, a child of `commit` that has the current declarations of the folder `root`, and return it.
 
-    Files that Git ignores are included. Files outside of the declarations are as in `commit`. Raises OperationRefused,
+    A declaration that Git ignores is included, any other ignored file is not. Files outside of the declarations are as in `commit`. Raises OperationRefused,
     and LimitExceeded if the differing files have more than `most` bytes.
     """
     prefix = sandbox.folder_prefix(root)
@@ -74,9 +75,9 @@ def commit_of_folder(repository: Repository, sandbox: Repository, root: Path, co
         for path, entry in entries.items()
         if committed_entries.get(path) != entry
     ]
-    _run_git(sandbox, "read_tree", commit)
-    _run_git(sandbox, "update_index", "-z", "--index-info", data="\0".join([*sorted(lines), ""]))
-    return _run_git(sandbox, "commit_tree", "-p", commit, "-m", "Work tree", _run_git(sandbox, "write_tree"))
+    _run_git(sandbox, "read-tree", commit)
+    _run_git(sandbox, "update-index", "-z", "--index-info", data="\0".join([*sorted(lines), ""]))
+    return _run_git(sandbox, "commit-tree", "-p", commit, "-m", "Work tree", _run_git(sandbox, "write-tree"))
 
 
 class _FolderReader:
@@ -105,7 +106,10 @@ class _FolderReader:
         entries: dict[str, Entry] = {}
         differing: dict[str, str] = {}
         size = 0
-        for file in self._walk():
+        files = {file.path: file for file in self._walk()}
+        for path in list_ignored(self._root, files.keys() - self._committed_entries.keys()):
+            del files[path]
+        for file in files.values():
             if file.mode not in REGULAR:
                 entries[file.path] = self._irregular_entry(file)
                 continue
@@ -123,7 +127,7 @@ class _FolderReader:
     def skipped_files(self) -> set[str]:
         """Return the files that a sparse checkout leaves out of the work tree. They are not treated as deleted."""
         folders = [self.inside + root for root in sorted(ROOTS)]
-        output = self._repository.git.run_text("ls_files", "-t", "-z", "--", *folders, settings=READ_SETTINGS)
+        output = self._repository.git.run_text("ls-files", "-t", "-z", "--", *folders, settings=READ_SETTINGS)
         prefix = f"S {self.inside}"
         return {line.removeprefix(prefix) for line in output.split("\0") if line.startswith(prefix)}
 
@@ -167,7 +171,7 @@ class _FolderReader:
         target = os.fsencode(os.readlink(self._root / file.path))
         if self._committed_entries.get(file.path) == (LINK, _blob_id(target, self._digits)):
             return self._committed_entries[file.path]
-        return Entry(LINK, _run_git(self._sandbox, "hash_object", "-w", "--stdin", data=os.fsdecode(target)))
+        return Entry(LINK, _run_git(self._sandbox, "hash-object", "-w", "--stdin", data=os.fsdecode(target)))
 
     def _write_blobs(self, paths: list[str]) -> Iterator[tuple[str, str]]:
         """Write the blobs that Git would commit for some files, and yield each path with its blob."""
@@ -180,7 +184,7 @@ class _FolderReader:
         environment = {"GIT_WORK_TREE": str(top)}
         output = _run_git(
             self._sandbox,
-            "hash_object",
+            "hash-object",
             "-w",
             "--stdin-paths",
             data=names,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+import msgspec
 import urllib3
 
-from allotment.adapters.cluster.discovery import create_connection_pool
+from allotment.adapters.http_connections import create_connection_pool
 from allotment.adapters.http_responses import CONNECT_SECONDS, ApiUnavailable, error_text, read_body
 from allotment.adapters.request_limit import limit_request
 from allotment.declared.kinds.cluster import Oidc
@@ -84,7 +84,7 @@ def _request(method: str, url: str, form: Mapping[str, str] | None = None) -> tu
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
         raise OperationRefused(f"{url} doesn't answer: {error_text(error)}") from None
     try:
-        content = json.loads(body)
+        content = msgspec.json.decode(body)  # unlike json, refuses lone surrogates, which nothing can encode
     except (ValueError, RecursionError):
         content = None
     if isinstance(content, dict):

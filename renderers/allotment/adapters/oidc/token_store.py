@@ -13,10 +13,11 @@ from typing import NamedTuple
 import msgspec
 
 from allotment.adapters.checkout_paths import config_folder
+from allotment.adapters.credential_files import read_if_exists
 from allotment.problems import OperationRefused, escape_unprintable, hide_in_errors
 
 _FILE_MODE, _FOLDER_MODE = 0o600, 0o700
-_MAX_BYTES = 1 << 20
+_REMEDY = "remove it, and log in again with `allot login`"
 
 
 class LoginKey(NamedTuple):
@@ -100,19 +101,12 @@ class TokenStore:
                 raise
 
     def _read_all(self) -> dict[str, StoredTokens]:
-        with self._explain_errors("read"):
-            try:
-                with self.path.open("rb") as file:
-                    content = file.read(_MAX_BYTES)
-            except FileNotFoundError:
-                return {}
+        content = read_if_exists(self.path, _REMEDY)
         try:
-            return msgspec.json.decode(content, type=dict[str, StoredTokens])
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            return {} if content is None else msgspec.json.decode(content, type=dict[str, StoredTokens])
+        except (msgspec.MsgspecError, RecursionError) as error:
             reason = escape_unprintable(str(error), 200)
-            raise OperationRefused(
-                f"{self.path} is damaged: {reason}; remove the file, and log in again with `allot login`"
-            ) from None
+            raise OperationRefused(f"{self.path} is damaged: {reason}: {_REMEDY}") from None
 
     @contextlib.contextmanager
     def _explain_errors(self, action: str) -> Iterator[None]:

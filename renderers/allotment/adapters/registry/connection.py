@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import urllib3
 
-from allotment.adapters.cluster.discovery import create_connection_pool
+from allotment.adapters.http_connections import create_connection_pool
 from allotment.adapters.http_responses import CONNECT_SECONDS, ApiUnavailable, error_text, read_body
 from allotment.adapters.request_limit import limit_request
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
@@ -118,5 +118,5 @@ def _send(method: str, url: str, headers: Mapping[str, str]) -> RegistryResponse
         reason = error_text(error)
     raise RegistryUnreachable(
         f"registry {escape_unprintable(host)} gives no answer: {reason}. Check the name and the network, or write the image"
-        " with its digest"
+        " with its digest, as NAME@sha256:DIGEST"
     )

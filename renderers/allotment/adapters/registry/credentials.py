@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import os
 from pathlib import Path
 from typing import Any
 
-from allotment.declared.image_reference import DOCKER_HUB
-from allotment.problems import hide_in_errors
+import msgspec
 
-_MAX_BYTES = 1 << 20  # bytes of the file; a usual file has less than 1 KB
+from allotment.adapters.checkout_paths import home_folder
+from allotment.adapters.credential_files import read_credential_file
+from allotment.declared.image_reference import DOCKER_HUB
+from allotment.problems import OperationRefused, hide_in_errors
+
 _HUB_HOSTS = ("index.docker.io", "registry-1.docker.io")
 
 
@@ -31,11 +33,10 @@ def find_login(host: str) -> str:
 
 
 def _read_config() -> dict[str, Any]:
-    folder = os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker"
     try:
-        with (Path(folder) / "config.json").open("rb") as file:
-            config = json.loads(file.read(_MAX_BYTES))
-    except (OSError, ValueError, RecursionError):
+        folder = os.environ.get("DOCKER_CONFIG") or home_folder() / ".docker"
+        config = msgspec.json.decode(read_credential_file(Path(folder) / "config.json"))
+    except (OperationRefused, ValueError, RecursionError):
         return {}
     return config if isinstance(config, dict) else {}
 

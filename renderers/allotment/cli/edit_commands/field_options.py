@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from allotment.adapters.checkout_paths import refuse_committed_links
+from allotment.adapters.credential_files import read_bytes
 from allotment.cli.change_options import ChangeOptions, CheckFirst, Confirm
 from allotment.cli.change_run import run_change
 from allotment.cli.status_options import split_resource_name
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from allotment.edits.change_set import ChangeSet
     from allotment.edits.declarations import Declarations
+    from allotment.edits.input_rows import Columns, InputFile
 
 Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem] | list[str]"]
 _KEY_BEGINNINGS = ("ssh-", "ecdsa-", "sk-")
@@ -118,14 +120,22 @@ def read_file(option: str, path: Path) -> bytes:
     """Return the content of a file that an option names. Raises OperationRefused if it can't be read."""
     refuse_committed_links(path)
     try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_FILE_BYTES + 1)
+        return read_bytes(path, _MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "its name is invalid"
         raise OperationRefused(f"{option}: {quote_value(str(path))} can't be read: {reason}") from None
-    if len(data) > _MAX_FILE_BYTES:
-        raise OperationRefused(f"{option}: {quote_value(str(path))} has more than {_MAX_FILE_BYTES:,} bytes")
-    return data
+
+
+def read_option_rows(path: Path, columns: Columns, values: Mapping[str, object]) -> InputFile:
+    """Return the rows of the file of --from. `values` are the arguments and options that the rows have.
+
+    Raises UsageError if one of these has a value.
+    """
+    from allotment.edits.input_rows import read_rows
+
+    if name := next((name for name, value in values.items() if value), None):
+        raise click.UsageError(f"{name}: the rows of --from have the values: omit it, or omit --from")
+    return read_rows(str(path), read_file("--from", path), columns)
 
 
 def read_ssh_keys(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -135,7 +145,7 @@ def read_ssh_keys(values: tuple[str, ...]) -> tuple[str, ...]:
         if value.startswith(_KEY_BEGINNINGS) and " " in value:
             keys.append(value.strip())
             continue
-        text = read_file("--ssh-key", Path(os.path.expanduser(value))).decode("utf-8", "replace")
+        text = read_file("--ssh-key", Path(os.path.expanduser(value))).decode("utf-8-sig", "replace")
         if "PRIVATE KEY" in text:
             raise OperationRefused(
                 f"--ssh-key: {quote_value(value)} has a private key: name the file of its public key, {quote_value(f'{value}.pub')}"

@@ -17,7 +17,7 @@ from allotment.cli.completers import (
 )
 from allotment.cli.edit_commands.field_options import (
     list_choices,
-    read_file,
+    read_option_rows,
     require_table_options,
     run_field_change,
     table_options,
@@ -64,11 +64,12 @@ def add(
       allot stock add --from stocks.csv --push
     """
     from allotment.edits.declarations import split_cluster_name
-    from allotment.edits.stock_edits import NewStock, add_stock
+    from allotment.edits.stock_edits import COLUMNS, NewStock, add_stock, add_stocks
 
     settings = {f"--{row.name}": values[row.key] for row in STOCK_OPTIONS}
     if file is not None:
-        _add_from_file(file, [name for name, value in {"CLUSTER/NAME": target, **settings}.items() if value], options)
+        rows = read_option_rows(file, COLUMNS, {"CLUSTER/NAME": target, **settings})
+        run_change(options, lambda declarations: add_stocks(declarations, rows))
         return
     if target is None:
         raise click.UsageError("name the stock: add CLUSTER/NAME, or --from FILE to add several stocks")
@@ -81,16 +82,6 @@ def add(
         return add_stock(declarations, stock)
 
     run_field_change(options, build, list_inputs(STOCK_OPTIONS))
-
-
-def _add_from_file(file: Path, others: list[str], options: ChangeOptions) -> None:
-    from allotment.edits.input_rows import read_rows
-    from allotment.edits.stock_edits import COLUMNS, add_stocks
-
-    if others:
-        raise click.UsageError(f"{others[0]}: the rows of --from have the values: omit it, or omit --from")
-    rows = read_rows(str(file), read_file("--from", file), COLUMNS)
-    run_change(options, lambda declarations: add_stocks(declarations, rows))
 
 
 def _list_specs(declarations: Declarations) -> list[str]:

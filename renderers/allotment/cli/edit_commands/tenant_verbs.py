@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from allotment.cli.change_options import ChangeOptions, Confirm, change_options
+from allotment.cli.change_options import ChangeOptions, change_options
 from allotment.cli.change_run import run_change
 from allotment.cli.completers import complete_plans, complete_tenants
 from allotment.cli.edit_commands.field_options import (
     RequiredOption,
     list_choices,
     question_options,
-    read_file,
+    read_option_rows,
     read_ssh_keys,
     require_options,
     run_field_change,
@@ -100,7 +100,7 @@ def create(
     from allotment.declared.layout import Scope
     from allotment.edits.member_edits import NewMember
     from allotment.edits.option_values import OptionParser
-    from allotment.edits.tenant_edits import create_tenant
+    from allotment.edits.tenant_edits import COLUMNS, create_tenant, create_tenants
     from allotment.manifests.yaml_text import without_empty
 
     is_interactive = has_terminal(options, no_input=no_input)
@@ -108,9 +108,8 @@ def create(
     if file is not None:
         values = {"NAME": target, "--display-name": display_name, "--description": description, "--label": labels}
         values |= {"--admin": admin, "--admin-group": admin_group, "--login": login, "--subject": subject}
-        _create_from_file(
-            file, plan, [key for key, value in (values | {"--ssh-key": ssh_keys}).items() if value], options, confirm
-        )
+        rows = read_option_rows(file, COLUMNS, values | {"--ssh-key": ssh_keys})
+        run_change(options, lambda declarations: create_tenants(declarations, rows, plan or ""), confirm)
         return
     if target is None:
         raise click.UsageError("name the tenant: add NAME, or --from FILE to create several tenants")
@@ -151,18 +150,6 @@ def create(
         return create_tenant(declarations, name, spec, pairs, admins)
 
     run_field_change(options, build, _INPUTS_BY_FIELD, confirm=confirm)
-
-
-def _create_from_file(
-    file: Path, plan: str | None, others: list[str], options: ChangeOptions, confirm: Confirm | None
-) -> None:
-    from allotment.edits.input_rows import read_rows
-    from allotment.edits.tenant_edits import COLUMNS, create_tenants
-
-    if others:
-        raise click.UsageError(f"{others[0]}: the rows of --from have the values: omit it, or omit --from")
-    rows = read_rows(str(file), read_file("--from", file), COLUMNS)
-    run_change(options, lambda declarations: create_tenants(declarations, rows, plan or ""), confirm)
 
 
 def _list_plans(declarations: Declarations) -> list[str]:

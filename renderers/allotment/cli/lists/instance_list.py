@@ -16,7 +16,6 @@ from allotment.cli.list_options import (
     PRICE_FILTER,
     SPEC_FILTER,
     STATE_FILTER,
-    TENANT_FILTER,
     add_options,
     build_filter,
     current_time,
@@ -25,6 +24,7 @@ from allotment.cli.list_options import (
     print_rows,
     print_troubles,
     read_listing,
+    tenant_filter,
 )
 from allotment.cli.pending_options import PendingOptions, merge_rows, pending_instances, pending_options, read_pending
 from allotment.cli.status_options import clone_options, open_clone
@@ -32,7 +32,7 @@ from allotment.cli.status_options import clone_options, open_clone
 
 @click.command("list")
 @add_options(
-    TENANT_FILTER,
+    tenant_filter,
     CLUSTER_FILTER,
     SPEC_FILTER,
     MODEL_FILTER,
@@ -63,7 +63,7 @@ def command(
     \b
     Examples:
       allot instance list
-      allot instance list --tenant studio-kite --state failed --state waiting
+      allot instance list studio-kite --state failed --state waiting
       allot instance list --gpu nvidia-l4 --max-price 2.50 --sort-by -cost
       allot instance list -l costCenter=4711 -o name
       allot instance list -o wide --node gpu-17

@@ -7,19 +7,19 @@ from pathlib import Path
 import click
 
 from allotment.cli.list_options import (
-    TENANT_FILTER,
     add_options,
     list_output_options,
     open_listing,
     print_rows,
     read_listing,
+    tenant_filter,
 )
 from allotment.cli.status_options import clone_options, open_clone
 
 
 @click.command("list")
 @add_options(
-    TENANT_FILTER,
+    tenant_filter,
     click.option(
         "--role",
         "roles",
@@ -45,7 +45,7 @@ def command(
 
     \b
     Examples:
-      allot member list --tenant solo-ada
+      allot member list solo-ada
       allot member list --role admin -o name
       allot member list --sort-by -ssh-keys
     """

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from allotment.cli.completers import create_resource_completer
 from allotment.cli.edit_commands.field_options import require_resource_name
-from allotment.cli.list_options import TENANT_FILTER, add_options, current_time, list_output_options, print_rows
-from allotment.cli.options import is_quiet, output_option, repository_option
-from allotment.cli.status_options import open_clone, print_commit_age
-
-if TYPE_CHECKING:
-    from allotment.adapters.git.commit_source import CommitSource
-
-
-def _open_merged_source(repo: Path | None) -> CommitSource:
-    """Return the merged declarations, and print their commit unless --quiet was given."""
-    clone = open_clone(repo, None)
-    declared = clone.fetch_declared_commit()
-    if not is_quiet():
-        print_commit_age(declared, clone.count_differing_files(declared), current_time())
-    return declared.source
+from allotment.cli.list_options import list_output_options, open_merged_source, print_rows, tenant_filter
+from allotment.cli.options import output_option, repository_option
 
 
 @click.command("list")
-@add_options(TENANT_FILTER)
+@tenant_filter
 @list_output_options
 @repository_option
 def command(*, tenants: tuple[str, ...], sort_by: str | None, style: str, repo: Path | None) -> None:
@@ -38,7 +24,7 @@ def command(*, tenants: tuple[str, ...], sort_by: str | None, style: str, repo: 
     \b
     Examples:
       allot secret list
-      allot secret list --tenant ml-orbit -o wide
+      allot secret list ml-orbit -o wide
       allot secret list --sort-by -used-by -o json
     """
     from allotment.reports.list_table import sort_rows
@@ -47,7 +33,7 @@ def command(*, tenants: tuple[str, ...], sort_by: str | None, style: str, repo: 
     from allotment.services.status_view.secret_reader import read_secrets
 
     columns = secret_columns()
-    rows = sort_rows(read_secrets(_open_merged_source(repo), tenants), columns, sort_by)
+    rows = sort_rows(read_secrets(open_merged_source(repo), tenants), columns, sort_by)
     print_rows(rows, columns, style, SecretListOutput(secrets=tuple(rows)), lambda row: row.label)
 
 
@@ -71,7 +57,7 @@ def show(label: str, style: str, repo: Path | None) -> None:
     from allotment.services.status_view.secret_reader import find_secret
 
     tenant, name = require_resource_name(label, "ml-orbit/huggingface")
-    row = find_secret(_open_merged_source(repo), tenant, name)
+    row = find_secret(open_merged_source(repo), tenant, name)
     if style == "text":
         print_output(secret_facts(row))
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,12 +45,12 @@ def _open_view(label: str, repo: Path | None, url: str | None) -> tuple[StatusVi
 
 def _print_details(
     view: StatusView,
-    facts: list[RenderableType],
+    facts: Sequence[tuple[RenderableType, str | None]],
     statuses: list[ResourceStatus],
     style: str,
     build_output: Callable[[], Output],
 ) -> None:
-    """Print the facts and the status of a resource in each of its clusters."""
+    """Print the facts, with the URL, and the status of a resource in each of its clusters."""
     from allotment.reports.outputs import as_json
     from allotment.reports.outputs.yaml_form import as_yaml
     from allotment.reports.sheets import print_output
@@ -60,8 +60,8 @@ def _print_details(
         click.echo(as_json(build_output()) if style == "json" else as_yaml(build_output()), nl=False)
         return
     print_declared_commit(view, current_time(), tenant=view.tenant)
-    for fact_list, status in zip(facts, statuses, strict=True):
-        print_output(render_details(status, view.consoles, current_time()))
+    for (fact_list, url), status in zip(facts, statuses, strict=True):
+        print_output(render_details(status, view.consoles, current_time(), url))
         print_output(fact_list)
 
 
@@ -84,7 +84,7 @@ def show_instance(label: str, style: str, repo: Path | None, url: str | None) ->
 
     view, name, check = _open_view(label, repo, url)
     details = read_instance(view, name, choose_day(view.declared_commit.source, None), check)
-    facts: list[RenderableType] = [instance_facts(row, details.currency) for row in details.rows]
+    facts = [(instance_facts(row, details.currency), row.url) for row in details.rows]
     _print_details(
         view,
         facts,
@@ -117,7 +117,7 @@ def show_storage(label: str, style: str, repo: Path | None, url: str | None) -> 
 
     view, name, check = _open_view(label, repo, url)
     details = read_storage(view, name, choose_day(view.declared_commit.source, None), check)
-    facts: list[RenderableType] = [storage_facts(row, details.currency) for row in details.rows]
+    facts = [(storage_facts(row, details.currency), row.url) for row in details.rows]
     _print_details(
         view,
         facts,

@@ -12,7 +12,6 @@ from allotment.cli.list_options import (
     LABEL_FILTER,
     PRICE_FILTER,
     STATE_FILTER,
-    TENANT_FILTER,
     add_options,
     build_filter,
     current_time,
@@ -21,6 +20,7 @@ from allotment.cli.list_options import (
     print_rows,
     print_troubles,
     read_listing,
+    tenant_filter,
 )
 from allotment.cli.pending_options import PendingOptions, merge_rows, pending_options, pending_storages, read_pending
 from allotment.cli.status_options import clone_options, open_clone
@@ -28,7 +28,7 @@ from allotment.cli.status_options import clone_options, open_clone
 
 @click.command("list")
 @add_options(
-    TENANT_FILTER,
+    tenant_filter,
     CLUSTER_FILTER,
     click.option("--spec", "specs", multiple=True, metavar="NAME", help="Only this StorageSpec."),
     STATE_FILTER,
@@ -52,7 +52,7 @@ def command(
     \b
     Examples:
       allot storage list
-      allot storage list --tenant studio-kite --state preparing
+      allot storage list studio-kite --state preparing
       allot storage list --spec block-ssd --sort-by -size
       allot storage list -o json
       allot storage list --pending

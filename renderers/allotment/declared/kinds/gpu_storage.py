@@ -9,8 +9,8 @@ from pydantic_core import PydanticCustomError
 from allotment.declared.addresses import BucketName, KeyPrefix, Region, S3Endpoint, Sha256, SourceUrl
 from allotment.declared.kinds.container import SECRET_VALUES
 from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel, check_one_of, unique_by
-from allotment.declared.references import ClusterReference, SnapshotReference, StorageSpecReference
-from allotment.declared.values import SUB_PATH, Duration, Image, KubernetesName, ResourceName, Size, SubPath
+from allotment.declared.references import ClusterReference, SecretReferenceName, SnapshotReference, StorageSpecReference
+from allotment.declared.values import SUB_PATH, Duration, Image, ResourceName, Size, SubPath
 
 _SECRET_PARAMETER = re.compile(
     r"[?&](?:[a-z_-]*token|api_?key|sig|signature|password|x-amz-(?:signature|credential|security-token))=",
@@ -74,10 +74,13 @@ class UrlSource(StrictModel):
         return self
 
 
-class SecretName(StrictModel):
-    """A Secret in the tenant's namespace."""
+class SourceSecretRef(StrictModel):
+    """A SecretReference of the same tenant and cluster."""
 
-    name: KubernetesName = Field(description="The name of the Secret.")
+    name: SecretReferenceName = Field(description="The name of the SecretReference.")
+
+
+S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
 class S3Source(StrictModel):
@@ -93,9 +96,9 @@ class S3Source(StrictModel):
         description="The prefix of the objects' keys, such as models/sdxl/. An object is stored at the rest of its key.",
     )
     region: Region = Field(default="us-east-1", description="The region in the signatures of requests.")
-    secret_ref: SecretName | None = Field(
+    secret_ref: SourceSecretRef | None = Field(
         default=None,
-        description="A Secret with the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Default: anonymous access.",
+        description="The SecretReference with the keys AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. Default: anonymous access.",
     )
 
 

@@ -63,6 +63,12 @@ class MembersSpec(Spec):
     users: Annotated[list[User], unique_by("name")] = Field(default=[], max_length=MAX_USERS)
 
     @property
+    def admins(self) -> list[Group | User]:
+        """The groups and people with the role Admin."""
+        members: list[Group | User] = [*self.groups, *self.users]
+        return [member for member in members if member.role == "Admin"]
+
+    @property
     def ssh_users(self) -> list[User]:
         """The Admins and Members with SSH keys. A Viewer can't connect to an instance."""
         return [user for user in self.users if user.ssh_keys and user.role != "Viewer"]

@@ -32,6 +32,13 @@ class Approver(StrictModel):
 
 
 Approvers = Annotated[list[Approver], Field(min_length=1, max_length=20)]
+RuleSelfService = Annotated[
+    Literal["Enabled", "Disabled"],
+    Field(
+        default="Enabled",
+        description="Disabled: a person merges each change that the rule matches, even if a tariff plan allows self service.",
+    ),
+]
 
 
 class Team(StrictModel):
@@ -69,6 +76,7 @@ class PathRule(StrictModel):
         " text without `/`. A final `**` matches everything below a folder."
     )
     approvers: Approvers
+    self_service: RuleSelfService
 
 
 class FieldRule(StrictModel):
@@ -82,6 +90,7 @@ class FieldRule(StrictModel):
         ),
     ] = Field(description="The path of the field, such as spec.prices. The rule includes all fields below it.")
     approvers: Approvers
+    self_service: RuleSelfService
 
 
 class OwnershipSpec(Spec):

@@ -1,12 +1,14 @@
 """Plan: the quota, budget and allowed features of a tenant."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from allotment.declared.kinds.declaration import CatalogSpec, Declaration, StrictModel
 from allotment.declared.kinds.sharing import GpuModel
 from allotment.declared.values import CountOrZero, Money, Registry, Size
+
+SelfServiceChange = Literal["Start", "Stop", "Create", "Change", "Grow", "Snapshot", "Delete", "Members", "Access"]
 
 
 class Quota(StrictModel):
@@ -68,12 +70,36 @@ class Allow(StrictModel):
     )
 
 
+class SelfService(StrictModel):
+    """The changes of a tenant's own resources that merge without a second person, if the Platform sets selfService: Enabled."""
+
+    changes: list[SelfServiceChange] = Field(
+        min_length=1,
+        max_length=9,
+        description="The kinds of change. Start, Stop: the state of an instance. Create: an instance, a storage or a secret."
+        " Snapshot: a snapshot. Grow: the size of a storage. Change: other fields of these files. Delete: the removal of an"
+        " instance or a secret, and the first of the two merges that delete a storage or a snapshot. Members: the members of the"
+        " tenant. Access: also opens a resource to other people than the members: by a public page, or by sharing a storage.",
+    )
+    max_monthly_cost: Money | None = Field(
+        default=None,
+        description="The most that a change may add to the monthly cost, in the platform's currency, quoted. Default: the"
+        " budget is the only limit.",
+    )
+    max_merges_per_day: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=20, description="The maximum number of a tenant's changes that merge by themselves in 24 hours."
+    )
+
+
 class PlanSpec(CatalogSpec):
     """The quota, budget and allowed features of a plan."""
 
     quota: Quota
     budget: Budget | None = None
     allow: Allow = Allow(sharing=["Exclusive"], exposure=[], imageRegistries=[])
+    self_service: SelfService | None = Field(
+        default=None, description="Default: a person merges each change of a tenant."
+    )
 
 
 class Plan(Declaration):

@@ -154,6 +154,11 @@ class PlatformSpec(Spec):
     )
     argocd: ArgoCD | None = Field(default=None, description="Default: a status has no links to logs and terminals.")
     portal: Portal | None = Field(default=None, description="Default: no Gateway serves the portal.")
+    self_service: Literal["Disabled", "Enabled"] = Field(
+        default="Disabled",
+        description="Enabled: `allot run --comment` merges the pull requests that the tariff plan of the tenant allows. Disabled: a person"
+        " merges each pull request.",
+    )
 
 
 class Platform(Declaration):

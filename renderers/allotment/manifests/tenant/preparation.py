@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from allotment.declared.inventory import Catalog, ScopeDeclarations
-from allotment.declared.kinds.gpu_storage import GPUStorage, ImageSource, S3Source
+from allotment.declared.kinds.gpu_storage import S3_KEYS, GPUStorage, ImageSource, S3Source
 from allotment.declared.kinds.platform import Platform
 from allotment.manifests import names, pods
 from allotment.manifests.links import node_page_url
@@ -46,7 +46,6 @@ CHECK_FAILURE_POLICY = Frozen(
         }
     ]
 )
-AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
 def render(
@@ -127,7 +126,8 @@ def _build_pod(catalog: Catalog, tenant: ScopeDeclarations, storage: GPUStorage,
         program = "fetch_s3"
         container = _build_container("fetch", image, program, [*to, *_build_s3_arguments(source.s3)])
         if source.s3.secret_ref is not None:
-            container["env"] = [*PYTHON_ENV, *(_build_secret_env(key, source.s3.secret_ref.name) for key in AWS_KEYS)]
+            secret = names.secret_name(source.s3.secret_ref.name)
+            container["env"] = [*PYTHON_ENV, *(_build_secret_env(key, secret) for key in S3_KEYS)]
     affinity = _build_affinity(catalog, tenant, storage)
     volumes.append({"name": "programs", "configMap": {"name": programs.programs_name(program)}})
     if pods.storage_pools(catalog.clusters[storage.spec.cluster]):

@@ -39,6 +39,10 @@ class ForgeLinks(NamedTuple):
         """Return the address that opens an existing file in the forge's editor."""
         return f"{self._of_branch(self._kind.edit)}/{_encode_path(path)}"
 
+    def removal(self, path: str) -> str:
+        """Return the address that removes an existing file."""
+        return f"{self._of_branch(self._kind.remove)}/{_encode_path(path)}"
+
     @property
     def new_file(self) -> str:
         """The address that opens a new file in the forge's editor. Its query sets the path and the content."""

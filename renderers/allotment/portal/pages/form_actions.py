@@ -3,68 +3,34 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from allotment.capacity.pricing import format_money
-from allotment.declared.layout import DEFAULT_MAX_NAME_LENGTH, Scope, path_of
+from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.gpu_storage import GPUStorage, Reader
+from allotment.declared.kinds.platform import Deletion, Platform
+from allotment.declared.layout import NAME, Scope, path_of
+from allotment.declared.secret_stores import SECRET_VALUE
+from allotment.declared.values import format_duration
+from allotment.edits.new_declaration import build_declaration
+from allotment.edits.secret_creation import describe_place
+from allotment.manifests.names import secret_folder
+from allotment.manifests.yaml_text import without_empty
+from allotment.portal.pages.accessor_action import list_accessor_actions
+from allotment.portal.pages.form_facts import SNAPSHOT_KIND, STORAGE_KIND
+from allotment.portal.pages.item_actions import (
+    RESTART_NOTE,
+    list_mount_actions,
+    list_reader_actions,
+)
+from allotment.portal.pages.page_action import Action, ActionField, add_item
 from allotment.portal.pages.site_facts import SiteFacts
 from allotment.portal.pages.tenant_area import InstanceDetail, StorageDetail, TenantArea
 
-_FIELD = re.compile(r"\{(\w+)\}")
-_NAME = "[a-z](?:-?[a-z0-9])*"
+_QUOTED_FIELD = re.compile(r'"(\{\w+\})"')
+_SECRET_PREFIXES = "hf_|gh[pousr]_|github_pat_|glpat-|AKIA|sk-|xox[abprs]-|AIza|eyJ"  # noqa: S105  # no secret
 SECRET_KIND = "SecretReference"  # noqa: S105  # a kind, not a secret
-
-
-class ActionField(NamedTuple):
-    """A field of a form. With `options`, a person chooses one of these pairs of value and text.
-
-    `pattern` is a regular expression for the whole value; empty if every text is valid.
-    """
-
-    name: str
-    label: str
-    hint: str = ""
-    value: str = ""
-    options: tuple[tuple[str, str], ...] | None = None
-    pattern: str = ""
-
-
-class Action(NamedTuple):
-    """A change. `{field}` in a text stands for the value of a field.
-
-    `command` has the words of the command. `text` has the lines of the declaration to set, or the new file; it is empty if a file is
-    removed. `new_path` is the path of a new file; empty for an existing file. `names` are the names that a new resource can't
-    have. `form` is the name of the part of the script that knows more about the action; empty for other actions.
-    """
-
-    name: str
-    title: str
-    command: tuple[str, ...] = ()
-    text: str = ""
-    notes: tuple[str, ...] = ()
-    fields: tuple[ActionField, ...] = ()
-    new_path: str = ""
-    names: Sequence[str] = ()
-    form: str = ""
-
-    @property
-    def example(self) -> str:
-        """The command for people without scripts, with the names of fields in upper case."""
-        return shlex.join(_FIELD.sub(lambda match: match[1].upper(), word) for word in self.command)
-
-    def describe(self) -> dict[str, Any]:
-        """Return the facts for the script."""
-        return {
-            "command": self.command,
-            "text": self.text,
-            "notes": self.notes,
-            "path": self.new_path,
-            "names": self.names,
-            "longest": DEFAULT_MAX_NAME_LENGTH,
-            "form": self.form,
-        }
 
 
 def list_instance_actions(area: TenantArea, instance: InstanceDetail) -> Iterator[Action]:
@@ -72,141 +38,217 @@ def list_instance_actions(area: TenantArea, instance: InstanceDetail) -> Iterato
     row = instance.row
     target = f"{area.name}/{row.name}"
     is_stopped = row.state == "Stopped"
-    yield Action("state", "Start the instance" if is_stopped else "Stop the instance", form="state")
+    if is_stopped:
+        note = "It takes its units again, and costs money while it runs."
+    else:
+        note = "It releases its units, and costs nothing. Its own disk is erased, and its storages stay."
+    yield Action(
+        "state",
+        "Start the instance" if is_stopped else "Stop the instance",
+        notes=(note,),
+        form="state",
+        change="Start" if is_stopped else "Stop",
+        cost="",
+    )
     if not is_stopped:
         yield Action(
             "restart",
             "Restart the instance",
             ("allot", "instance", "restart", target, "--pr"),
-            f"spec:\n  restarts: {_find_number(instance.text, 'restarts') + 1}",
+            f"  restarts: {_find_number(instance.text, 'restarts') + 1}",
             ("Its own disk is erased, and its storages stay.",),
+            change="Change",
         )
     yield Action(
         "resize",
         "Change the GPU spec or the number of replicas",
+        notes=(RESTART_NOTE,),
         fields=(
             ActionField("gpuSpec", "GPU spec", options=()),
-            ActionField("replicas", "Replicas", "independent copies, 1 to 100"),
+            ActionField("replicas", "Replicas", "a number of independent copies, 1 to 100", pattern="[1-9][0-9]?|100"),
         ),
         form="resize",
+        change="Change",
+        cost="",
     )
+    yield from list_mount_actions(area, instance)
     yield Action(
         "delete",
         "Delete the instance",
         ("allot", "instance", "delete", target, "--pr"),
         notes=(f"Its file {row.path} is removed. Its own disk is erased, and its storages stay.",),
+        change="Delete",
     )
 
 
-def list_storage_actions(
-    site: SiteFacts, area: TenantArea, storage: StorageDetail, new_storage: str, new_snapshot: str
-) -> Iterator[Action]:
-    """Yield the changes of a declared storage.
-
-    `new_storage` and `new_snapshot` are the first lines of the file of a new storage and of a new snapshot.
-    """
+def list_storage_actions(site: SiteFacts, area: TenantArea, storage: StorageDetail) -> Iterator[Action]:
+    """Yield the changes of a declared storage."""
     row = storage.row
-    target, tenant = f"{area.name}/{row.name}", Scope("tenant", area.name)
+    target = f"{area.name}/{row.name}"
     size = ActionField("size", "New size", f"more than {row.size}")
-    yield Action("grow", "Grow the storage", fields=(size,), form="grow")
+    fields = {"cluster": row.cluster, "storageSpec": row.storage_spec, "size": row.size}
+    copy = without_empty({**fields, "prepare": {"source": {"storage": {"name": row.name}}}})
+    declared = area.allowance.declarations.of_kind(GPUStorage).get(row.name)
+    readers = declared.model.spec.shared_with if declared is not None else []
+    share_text, share_instruction = add_item(storage.text, ("sharedWith",), "    - tenant: {other}")
+    yield Action("grow", "Grow the storage", fields=(size,), form="grow", change="Grow", cost="")
     yield Action(
         "snapshot",
         "Take a snapshot",
         ("allot", "storage", "snapshot", target, "{name}", "--pr"),
-        f"{new_snapshot}  name: {{name}}\nspec:\n  storage: {row.name}\n",
+        _build_file(SNAPSHOT_KIND, area, {"storage": row.name}),
         ("The cluster takes the snapshot after the merge. It costs money while it exists: the plan shows how much.",),
         (ActionField("name", "Name of the snapshot"),),
-        new_path=path_of("GPUStorageSnapshot", tenant, "{name}"),
+        new_path=_find_path(SNAPSHOT_KIND, area),
         names=[snapshot.name for snapshot in area.snapshots],
+        change="Snapshot",
+        cost="",
     )
     yield Action(
         "clone",
         "Copy it into a new storage",
         ("allot", "storage", "clone", target, "{name}", "--pr"),
-        f"{new_storage}  name: {{name}}\nspec:\n  cluster: {row.cluster}\n  storageSpec: {row.storage_spec}\n  size: {row.size}\n"
-        f"  prepare:\n    source:\n      storage:\n        name: {row.name}\n",
+        _build_file(STORAGE_KIND, area, copy),
         (_describe_copy(site, storage),),
         (ActionField("name", "Name of the copy"),),
-        new_path=path_of("GPUStorage", tenant, "{name}"),
+        new_path=_find_path(STORAGE_KIND, area),
         names=area.storage_names,
+        change="Create",
+        cost="" if storage.cost_per_month is None else f"{storage.cost_per_month:f}",
     )
     yield Action(
         "share",
         "Let another tenant copy it",
         ("allot", "set", f"storage/{target}", "sharedWith+={tenant: {other}}", "--pr"),
-        "spec:\n  sharedWith:\n    - tenant: {other}",
-        ("The other tenant can fill a storage of its own with the content. It can't change this storage.",),
-        (ActionField("other", "Name of the other tenant", "the name of its folder below tenants/", pattern=_NAME),),
+        share_text,
+        (
+            "The other tenant can fill a storage of its own with the content. It can't change this storage.",
+            "This page knows no other tenants: the plan of the pull request refuses a name that no tenant has.",
+        ),
+        (
+            ActionField(
+                "other",
+                "Name of the other tenant",
+                "the name of another tenant that can't copy it yet, such as team-b",
+                pattern=f"(?!(?:{'|'.join([area.name, *(reader.tenant for reader in readers if reader.tenant)])})$)(?:{NAME.pattern})",
+            ),
+        ),
+        barriers=tuple(_list_share_barriers(area, row.name, readers)),
+        instruction=share_instruction,
+        change="Access",
     )
+    yield from list_reader_actions(area, storage)
+    yield from list_accessor_actions(area, row)
     is_marked = "deletionPolicy: Delete" in storage.text
     mounts = storage.row.mounted_by
     uses = f"First remove it from {', '.join(mounts[:5])}: the deletion is refused while an instance names it."
-    step = (
-        f"This second merge removes the file {row.path}, and then the data is deleted."
-        if is_marked
-        else "This first of two merges deletes nothing. After it, repeat this step: the second merge deletes the data."
-    )
+    steps = _describe_second_merge(area, row.path) if is_marked else _describe_first_merge(site, area, storage)
     yield Action(
         "delete",
         "Delete the storage and its data",
         ("allot", "storage", "delete", target, "--pr"),
-        "" if is_marked else "spec:\n  deletionPolicy: Delete",
-        (uses, step) if mounts else (step,),
+        "" if is_marked else "  deletionPolicy: Delete",
+        (uses, *steps) if mounts else steps,
+        change="Delete",
+        waiting_reason="it deletes the data" if is_marked else "",
     )
-
-
-def list_member_actions(area: TenantArea) -> Iterator[Action]:
-    """Yield the changes of the members."""
-    roles = tuple((role, role) for role in ("Member", "Admin", "Viewer"))
-    yield Action(
-        "add",
-        "Add a member",
-        fields=(
-            ActionField("name", "Name", "a-z, 0-9 and '-', 3 to 32 characters"),
-            ActionField("role", "Role", options=roles),
-            ActionField("login", "Login at the forge", "such as jo-k, or jo-k#4711 with the user ID"),
-            ActionField("subject", "Subject", "the claim sub of the ID token, which the identity provider shows"),
-        ),
-        form="member",
-    )
-    users = tuple((member.name, member.name) for member in area.members if member.kind == "User")
-    if users:
+    if is_marked:
         yield Action(
-            "key",
-            "Add an SSH key",
-            ("allot", "set", f"Members/{area.name}", "users.{user}.sshKeys+={key}", "--pr"),
-            "spec:\n  users:\n    - name: {user}\n      sshKeys:\n        - {key}",
-            ("Keep the earlier keys and the other lines of this user.",),
-            (
-                ActionField("user", "Member", options=users),
-                ActionField(
-                    "key",
-                    "Public key",
-                    "a line such as ssh-ed25519 AAAA… from ~/.ssh/id_ed25519.pub, never the private key",
-                    pattern=r"(?:sk-)?(?:ssh|ecdsa)-[a-z0-9@.\-]+ AAAA[A-Za-z0-9+\/=]+(?: .*)?",
-                ),
-            ),
+            "retain",
+            "Keep the storage and its data",
+            ("allot", "set", f"storage/{target}", "deletionPolicy-", "--pr"),
+            "  deletionPolicy: Delete",
+            ("The first of the two merges that delete the storage loses its effect.",),
+            instruction="Or remove this line below the existing spec of",
+            change="Change",
         )
 
 
-def list_secret_actions(site: SiteFacts, area: TenantArea, new_secret: str) -> Iterator[Action]:
-    """Yield the declaration of a secret. `new_secret` are the first lines of its file."""
+def _list_share_barriers(area: TenantArea, storage: str, readers: Iterable[Reader]) -> Iterator[str]:
+    """Yield the reasons why no other tenant can become a reader of a storage."""
+    if any(reader.tenants for reader in readers):
+        yield "Every tenant may copy it already."
+    if storage in area.edited_storages:
+        yield "Its accessor changes files, and a shared storage can't change: first make the accessor ReadOnly."
+
+
+def list_secret_actions(site: SiteFacts, area: TenantArea) -> Iterator[Action]:
+    """Yield the declaration of a secret."""
     clusters = tuple((cluster.name, cluster.title) for cluster in site.clusters if cluster.lifecycle != "Retired")
-    yield Action(
+    action = Action(
         "secret",
         "Declare a secret",
         ("allot", "secret", "create", f"{area.name}/{{name}}", "--cluster", "{cluster}", "--key", "{key}", "--pr"),
-        f"{new_secret}  name: {{name}}\nspec:\n  cluster: {{cluster}}\n  keys:\n    - name: {{key}}\n      path: {{name}}\n      property: {{key}}\n",
+        _build_file(
+            SECRET_KIND,
+            area,
+            {"cluster": "{cluster}", "keys": [{"name": "{key}", "path": "{name}", "property": "{key}"}]},
+        ),
         ("The value stays in the secret store of the cluster: never write it into a file of the repository.",),
         (
             ActionField("name", "Name", "a-z, 0-9 and '-'"),
             ActionField(
-                "key", "Key", "such as token, with letters, digits, '.', '_' and '-'", pattern=r"[A-Za-z0-9._\-]+"
+                "key",
+                "Key",
+                "a name such as token, never the secret: letters, digits, '.', '_' and '-', a letter, digit or '_' first",
+                pattern=rf"(?!(?:{_SECRET_PREFIXES})[A-Za-z0-9_\-]{{16}}|(?:{SECRET_VALUE.pattern})$)[A-Za-z0-9_][A-Za-z0-9._\-]{{0,252}}",
             ),
             ActionField("cluster", "Cluster", options=clusters),
         ),
-        new_path=path_of(SECRET_KIND, Scope("tenant", area.name), "{name}"),
+        new_path=_find_path(SECRET_KIND, area),
+        names=area.secret_names,
+        change="Create",
     )
+    yield action._replace(variants={name: _name_store(area, action, name) for name, _ in clusters})
+
+
+def _name_store(area: TenantArea, action: Action, cluster: str) -> Action:
+    """Return the declaration of a secret in a cluster, with the place of its value."""
+    folder = area.allowance.catalog.clusters.get(cluster)
+    declared = folder.get_singleton(Cluster) if folder is not None else None
+    store = declared.model.spec.secret_store if declared is not None else None
+    if store is None:
+        return action._replace(barriers=(f"{cluster} has no secret store: choose another cluster.",))
+    place = f"{secret_folder(store.prefix, area.name)}{{name}}"
+    note = describe_place(cluster, store, place, "{key}=-", "standard input")
+    return action._replace(notes=(*action.notes, note))
+
+
+def _find_path(kind: str, area: TenantArea, name: str = "{name}") -> str:
+    """Return the path of a new file of a tenant."""
+    return path_of(kind, Scope("tenant", area.name), name)
+
+
+def _build_file(kind: str, area: TenantArea, spec: Mapping[str, Any]) -> str:
+    """Return the new file at `_find_path`. Its name, and values of `spec` such as `{key}`, stand for the values of fields."""
+    text = build_declaration(_find_path(kind, area, "new"), spec).decode()
+    return _QUOTED_FIELD.sub(r"\1", text.replace("name: new\n", "name: {name}\n", 1))
+
+
+def _describe_first_merge(site: SiteFacts, area: TenantArea, storage: StorageDetail) -> tuple[str, ...]:
+    step = (
+        f"This first of two merges deletes nothing. Repeat this step at least {_format_wait(area)} after it: the second merge deletes the"
+        " data."
+    )
+    if storage.cost_per_month is None:
+        return (step,)
+    cost = format_money(storage.cost_per_month)
+    return step, f"The storage costs {cost} {site.currency} a month until the second merge."
+
+
+def _describe_second_merge(area: TenantArea, path: str) -> tuple[str, ...]:
+    wait = _format_wait(area)
+    return (
+        f"This second merge removes the file {path}, and then the data is deleted.",
+        f"Merge it at least {wait} after the first merge. If you merge it sooner, the cluster keeps the data until {wait} after it first"
+        " reported the policy Delete.",
+    )
+
+
+def _format_wait(area: TenantArea) -> str:
+    """Return the waiting time between the two merges that delete data."""
+    platform = area.allowance.catalog.platform.get_singleton(Platform)
+    return format_duration((platform.model.spec.deletion if platform is not None else Deletion()).after)
 
 
 def _describe_copy(site: SiteFacts, storage: StorageDetail) -> str:

@@ -36,9 +36,9 @@ def list_assets() -> list[Page]:
 
 
 def render_page(path: str, template: str, **values: Any) -> Page:
-    """Return the page at `path`. Its links are relative, so the portal works below any address."""
-    root = "../" * path.count("/")
-    text = _open_templates().get_template(template).render(root=root, path=path, **values)
+    """Return the page at `path`. Without a `root`, its links are relative, so the portal works below any address."""
+    values = {"root": "../" * path.count("/"), "path": path, **values}
+    text = _open_templates().get_template(template).render(**values)
     return Page(path, text.encode())
 
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from allotment.capacity.pricing import format_hourly
 from allotment.portal.pages.page_renderer import Page, render_page
 from allotment.portal.pages.site_facts import GpuSpecEntry, SiteFacts
 
@@ -18,6 +19,7 @@ class _SpecSummary(NamedTuple):
     title: str
     gpu_text: str
     gpu_memory: str
+    memory_note: str
     price: Decimal | None
     free: int
     total: int
@@ -28,6 +30,8 @@ def build_public_pages(site: SiteFacts, tenant: str | None = None) -> Iterator[P
     yield render_page("index.html", "home.html.j2", site=site, offers=_summarize_specs(site))
     yield render_page("start/index.html", "start.html.j2", site=site)
     yield render_page("tenants/index.html", "tenants.html.j2", site=site, tenant=tenant)
+    # A server sends this page for any path, so its links start at the root.
+    yield render_page("404.html", "not_found.html.j2", root="/", site=site, tenant=tenant)
     yield render_page(
         "catalog/index.html",
         "catalog.html.j2",
@@ -49,18 +53,19 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
         "clusters": [
             {
                 "name": cluster.name,
-                "title": cluster.title,
+                "label": cluster.name if cluster.title == cluster.name else f"{cluster.title} ({cluster.name})",
                 "ssh": cluster.has_ssh,
                 "public": cluster.has_public_ports,
                 "lifecycle": cluster.lifecycle,
             }
             for cluster in site.clusters
         ],
-        "gpuSpecs": [describe_gpu_spec(spec) for spec in site.gpu_specs],
+        "gpuSpecs": [describe_gpu_spec(spec, site.currency) for spec in site.gpu_specs],
         "storageSpecs": [
             {
                 "cluster": spec.cluster,
                 "name": spec.name,
+                "label": f"{spec.name}: {spec.access}, {_format_price(spec.price)} {site.currency} per GiB and month",
                 "access": spec.access,
                 "price": None if spec.price is None else str(spec.price),
                 "minSize": spec.min_size,
@@ -78,6 +83,7 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
                 "versions": [
                     {
                         "version": version.version,
+                        "title": version.title,
                         "exposures": version.exposures,
                         "shmSize": version.shm_size,
                         "folders": [
@@ -98,17 +104,22 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
     }
 
 
-def describe_gpu_spec(spec: GpuSpecEntry) -> dict[str, Any]:
+def _format_price(price: Decimal | None) -> str:
+    return "–" if price is None else str(price)
+
+
+def describe_gpu_spec(spec: GpuSpecEntry, currency: str) -> dict[str, Any]:
     """Return an offer of a GPUSpec for the forms."""
+    price = "–" if spec.price is None else format_hourly(spec.price)
+    memory = f"{spec.gpu_memory}{f' {spec.memory_note}' if spec.memory_note else ''}"
     return {
         "cluster": spec.cluster,
         "name": spec.name,
-        "text": describe_gpus(spec.gpus, spec.model),
+        "label": f"{spec.name}: {describe_gpus(spec.gpus, spec.model)}, {memory}, {price} {currency} per hour",
         "model": spec.model,
         "gpus": [spec.gpus.numerator, spec.gpus.denominator],
         "memory": spec.memory,
         "sharing": spec.sharing,
-        "gpuMemory": f"{spec.gpu_memory}{f' {spec.memory_note}' if spec.memory_note else ''}",
         "price": None if spec.price is None else str(spec.price),
         "free": spec.free,
         "changesThisMonth": spec.changes_this_month,
@@ -127,6 +138,7 @@ def _summarize_specs(site: SiteFacts) -> list[_SpecSummary]:
             title=specs[0].title,
             gpu_text=describe_gpus(specs[0].gpus, specs[0].model),
             gpu_memory=specs[0].gpu_memory,
+            memory_note=specs[0].memory_note,
             price=specs[0].price,
             free=sum(spec.free for spec in specs),
             total=sum(spec.total for spec in specs),

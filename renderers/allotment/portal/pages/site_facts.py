@@ -66,6 +66,14 @@ class AppVersionEntry(NamedTuple):
     exposures: tuple[str, ...]
     shm_size: int
     folders: tuple[AppFolder, ...]
+    image: str
+
+    @property
+    def title(self) -> str:
+        """The version for a choice, with a note if new instances should use another."""
+        if self.lifecycle == "Active":
+            return self.version
+        return f"{self.version} ({self.lifecycle}{f', replaced by {self.replaced_by}' if self.replaced_by else ''})"
 
 
 class AppEntry(NamedTuple):
@@ -75,6 +83,13 @@ class AppEntry(NamedTuple):
     title: str
     description: str
     versions: tuple[AppVersionEntry, ...]
+
+    @property
+    def summary(self) -> str:
+        """The image and the folders of the newest version, for an app without a description."""
+        newest = self.versions[0]
+        folders = ", ".join(folder.path for folder in newest.folders)
+        return f"Runs {newest.image.partition('@')[0]}{f' with files in {folders}' if folders else ''}."
 
 
 class ClusterEntry(NamedTuple):

@@ -117,7 +117,8 @@ class TenantArea(NamedTuple):
     `reserved` has the units that are reserved for the tenant.
     `members_text` is the file of its members; empty without a file, and None if the file is invalid.
     `omitted` is the number of resources that have no page, because the tenant has too many.
-    `instance_names` and `storage_names` are the names of all declared instances and storages.
+    `instance_names` and `storage_names` are the names of all declared instances and storages, and `secret_names` those of the readable
+    secrets.
     `running_mounts` has the running instances that mount each storage, and `edited_storages` are the storages with an accessor that
     may change their files.
     `seconds_left` are the seconds until the end of the month, and `recorded_clusters` are the clusters with a usage record of it.
@@ -144,6 +145,7 @@ class TenantArea(NamedTuple):
     omitted: int
     instance_names: tuple[str, ...]
     storage_names: tuple[str, ...]
+    secret_names: tuple[str, ...]
     running_mounts: Mapping[str, Sequence[str]]
     edited_storages: frozenset[str]
     seconds_left: int

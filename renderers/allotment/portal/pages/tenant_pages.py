@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from allotment.billing.periods import format_moment
+from allotment.declared.layout import Scope, path_of
 from allotment.portal.pages.access import TENANTS
 from allotment.portal.pages.change_history import Merge
 from allotment.portal.pages.form_actions import (
-    SECRET_KIND,
-    Action,
     list_instance_actions,
-    list_member_actions,
     list_secret_actions,
     list_storage_actions,
 )
 from allotment.portal.pages.form_facts import (
     INSTANCE_KIND,
-    SNAPSHOT_KIND,
     STORAGE_KIND,
-    build_file_start,
     describe_members,
     describe_new,
     describe_secret,
     describe_size,
     describe_state,
+    describe_tenant,
 )
 from allotment.portal.pages.inert_text import shorten_text
+from allotment.portal.pages.item_actions import list_member_actions
+from allotment.portal.pages.merge_verdict import add_actions, describe_merge
 from allotment.portal.pages.page_renderer import Page, render_page
+from allotment.portal.pages.request_actions import list_requests
 from allotment.portal.pages.site_facts import SiteFacts
 from allotment.portal.pages.tenant_area import TenantArea
 from allotment.reports.cost_columns import describe_gaps, describe_near_budget
@@ -48,7 +48,7 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea, *, has_ledger_trouble:
 
     `has_ledger_trouble` says that the closed months can't be read.
     """
-    folder = tenant_folder(area.name)
+    folder, requests = tenant_folder(area.name), list(list_requests(site, area))
     yield render_page(
         f"{folder}/index.html",
         "tenant.html.j2",
@@ -56,9 +56,11 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea, *, has_ledger_trouble:
         area=area,
         states=_count_states(area),
         notes=_list_notes(area),
+        actions=requests,
+        facts=add_actions(area, describe_tenant(site, area), requests),
     )
     actions = list(list_member_actions(area))
-    facts = _add_actions(describe_members(site, area), actions)
+    facts = add_actions(area, describe_members(site, area), actions)
     yield render_page(f"{folder}/members.html", "members.html.j2", site=site, area=area, facts=facts, actions=actions)
     yield from _build_forms(site, area, folder)
     yield render_page(
@@ -86,34 +88,28 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea, *, has_ledger_trouble:
     for instance in area.instances:
         path = f"{folder}/instances/{instance.page}.html"
         actions = list(list_instance_actions(area, instance))
-        facts = _add_actions(describe_state(site, area, instance), actions)
+        facts = add_actions(area, describe_state(site, area, instance), actions)
         arguments = {"instance": instance, "row": instance.row, "facts": facts, "actions": actions}
         yield render_page(path, "instance.html.j2", site=site, area=area, **arguments)
-    starts = build_file_start(area, STORAGE_KIND), build_file_start(area, SNAPSHOT_KIND)
     for storage in area.storages:
         path = f"{folder}/storages/{storage.page}.html"
-        actions = list(list_storage_actions(site, area, storage, *starts))
-        facts = _add_actions(describe_size(site, area, storage), actions)
+        actions = list(list_storage_actions(site, area, storage))
+        facts = add_actions(area, describe_size(site, area, storage), actions)
         arguments = {"storage": storage, "row": storage.row, "facts": facts, "actions": actions}
         yield render_page(path, "storage.html.j2", site=site, area=area, **arguments)
 
 
 def _build_forms(site: SiteFacts, area: TenantArea, folder: str) -> Iterator[Page]:
     """Yield the pages with the forms for a new instance, a new storage and a new secret."""
-    facts = describe_new(site, area, INSTANCE_KIND)
-    yield render_page(f"{folder}/new-instance.html", "new_instance.html.j2", site=site, area=area, facts=facts)
-    facts = describe_new(site, area, STORAGE_KIND)
-    yield render_page(f"{folder}/new-storage.html", "new_storage.html.j2", site=site, area=area, facts=facts)
-    actions = list(list_secret_actions(site, area, build_file_start(area, SECRET_KIND)))
-    facts = _add_actions(describe_secret(site, area), actions)
+    for kind, name in ((INSTANCE_KIND, "instance"), (STORAGE_KIND, "storage")):
+        path = path_of(kind, Scope("tenant", area.name), "name")
+        facts = describe_new(site, area, kind) | describe_merge(area, "Create", path)
+        yield render_page(f"{folder}/new-{name}.html", f"new_{name}.html.j2", site=site, area=area, facts=facts)
+    actions = list(list_secret_actions(site, area))
+    facts = add_actions(area, describe_secret(site, area), actions)
     yield render_page(
         f"{folder}/new-secret.html", "new_secret.html.j2", site=site, area=area, facts=facts, actions=actions
     )
-
-
-def _add_actions(facts: dict[str, Any], actions: Sequence[Action]) -> dict[str, Any]:
-    """Return the facts of a form with its changes."""
-    return facts | {"actions": {action.name: action.describe() for action in actions}}
 
 
 def _describe_merge(merge: Merge) -> dict[str, Any]:

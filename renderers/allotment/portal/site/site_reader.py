@@ -141,6 +141,7 @@ def _list_apps(catalog: Catalog) -> Iterator[AppEntry]:
                     exposures=tuple(sorted({port.exposure for port in version.container.ports})),
                     shm_size=version.container.shm_size or 0,
                     folders=tuple(sorted(version.folders, key=lambda folder: folder.optional)),
+                    image=version.container.image,
                 )
                 for version in reversed(spec.versions)
             ),

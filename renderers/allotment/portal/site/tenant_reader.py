@@ -14,6 +14,7 @@ from allotment.billing.recorded_use import UsageRecord
 from allotment.branches.status_reader import walk_history
 from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.members import Members
+from allotment.declared.kinds.secret_reference import SecretReference
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
@@ -133,6 +134,7 @@ def _read_area(inputs: TenantInputs, name: str, month: _MonthFacts) -> TenantAre
         omitted=resources.omitted,
         instance_names=resources.instance_names,
         storage_names=resources.storage_names,
+        secret_names=tuple(sorted(folder.of_kind(SecretReference))),
         running_mounts=resources.running_mounts,
         edited_storages=resources.edited_storages,
         seconds_left=reader.month.period.end - reader.month.now,

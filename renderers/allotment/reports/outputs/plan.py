@@ -8,11 +8,13 @@ from decimal import Decimal
 import msgspec
 
 from allotment import API_VERSION
+from allotment.declared.kinds.plan import SelfServiceChange
 from allotment.diff.change_plan import ChangePlan, LossOutput, QuotaOutput, ResourceChange, UnitsOutput, WorkTree
 from allotment.diff.cold_starts import ColdStart
 from allotment.diff.cost_diff import CostDay, CostPart, OverBudgetOutput
 from allotment.diff.declared_change import DeclaredChange
 from allotment.diff.file_diff import FileDiff, FilesOutput
+from allotment.diff.merge_verdict import waiting_reasons
 from allotment.diff.month_forecast import MonthForecast
 from allotment.diff.other_files import OtherFile
 from allotment.output_part import Part
@@ -66,6 +68,15 @@ class BrakeOutput(Part, frozen=True):
     checksum: str | None = None
 
 
+class SelfServiceOutput(Part, frozen=True):
+    """Whether the change merges without a second person, the kinds of change, and the reasons why it waits for a person."""
+
+    merges: bool
+    plan: str
+    changes: tuple[SelfServiceChange, ...]
+    reasons: tuple[str, ...]
+
+
 class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
     """The effects of merging `head`, or the work tree based on `head`, into `base`.
 
@@ -78,7 +89,7 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
     It contains only the first files of each topic, such as CI, with the most important topic first; `outsideCount`
     counts all changed files outside the declarations. `declarations` contains the diffs of the first changed
     declarations, and `objects` contains the diffs of the first changed rendered files; `files` counts all changed
-    files.
+    files. `selfService` is null if the base declares no self service.
     """
 
     verdict: str
@@ -114,11 +125,12 @@ class PlanOutput(Output, frozen=True, kw_only=True, tag="PlanOutput"):
     files: FilesOutput
     declaration_diffs: tuple[DiffOutput, ...] = msgspec.field(name="declarations")
     object_diffs: tuple[DiffOutput, ...] = msgspec.field(name="objects")
+    self_service: SelfServiceOutput | None
 
 
 def plan_output(plan: ChangePlan) -> PlanOutput:
     """Return the output of a plan."""
-    other = plan.other_files
+    other, facts, reasons = plan.other_files, plan.self_service, waiting_reasons(plan)
     return output_of(
         PlanOutput,
         plan,
@@ -127,6 +139,9 @@ def plan_output(plan: ChangePlan) -> PlanOutput:
         outside_count=other.total,
         declaration_diffs=tuple(map(_diff_output, plan.declaration_diffs)),
         object_diffs=tuple(map(_diff_output, plan.object_diffs)),
+        self_service=SelfServiceOutput(not reasons and facts.is_reviewed, facts.plan, facts.changes, reasons)
+        if facts
+        else None,
     )
 
 

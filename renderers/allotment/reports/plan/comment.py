@@ -24,6 +24,7 @@ from allotment.reports.plan.rows import (
     diff_lines,
     effects_text,
     files_text,
+    merge_lines,
     other_file_lines,
     plan_tables,
 )
@@ -103,6 +104,7 @@ def _comment_head(plan: ChangePlan, approvals: int) -> Iterator[str]:
     yield f"{_origin_text(plan)}."
     if words := effects_text(plan):
         yield words
+    yield from merge_lines(plan, lambda text: code_span(text, _MESSAGE_LENGTH))
     if plan.missing_approvals:
         lines = [_problem_item(problem) for problem in plan.missing_approvals]
         yield _fit_section(_Section("Missing approvals", "#### Missing approvals\n", lines, "", "approval"), approvals)

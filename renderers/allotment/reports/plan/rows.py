@@ -17,6 +17,7 @@ from allotment.diff.cold_starts import ColdStart
 from allotment.diff.cost_diff import CostChange
 from allotment.diff.declared_change import ACCESS_GROUPS, NEVER_TRUNCATED, TOPICS, DeclaredChange
 from allotment.diff.file_diff import FileDiff
+from allotment.diff.merge_verdict import waiting_reasons
 from allotment.diff.other_files import MAX_SHOWN_PER_TOPIC, TOPIC_TEXT
 from allotment.problems import escape_unprintable, pluralize
 from allotment.reports.cold_starts import format_cold_start
@@ -132,6 +133,21 @@ def effects_text(plan: ChangePlan) -> str:
         or _has_unapprovable_errors(plan)
     )
     return "No instance restarts." if plan.has_changes and not unknown else ""
+
+
+def merge_lines(plan: ChangePlan, quote: Callable[[str], str]) -> Iterator[str]:
+    """Yield whether a change that can be merged merges by itself; nothing if the platform has no self service.
+
+    `quote` displays text from tenants.
+    """
+    if plan.self_service is None or plan.errors:
+        return
+    if reasons := waiting_reasons(plan):
+        yield f"Waits for a merge by a person: {quote('; '.join(reasons))}."
+    else:
+        who = "" if plan.self_service.is_reviewed else ", if an approver of each file opens the pull request"
+        changes = ", ".join(plan.self_service.changes)
+        yield f"Can merge by itself{who}: {changes}, allowed by tariff plan {plan.self_service.plan}."
 
 
 def _has_unapprovable_errors(plan: ChangePlan) -> bool:

@@ -14,6 +14,7 @@ from allotment.reports.plan.rows import (
     diff_lines,
     effects_text,
     files_text,
+    merge_lines,
     other_file_lines,
     plan_tables,
 )
@@ -41,6 +42,7 @@ def effect_lines(plan: ChangePlan, *, width: int | None = None) -> Iterator[Line
     """Yield the effects of a plan: its summary, warnings, notable changes and tables, without commits, files and diffs."""
     yield from _fit_lines(width, [Line(plan.summary, "warn" if plan.destructions else "good")])
     yield from _fit_lines(width, (Line(f"  {problem}", "warn") for problem in plan.problems if problem.warning))
+    yield from _fit_lines(width, map(Line, merge_lines(plan, escape_invisible)))
     yield from _fit_lines(width, _notable_lines(plan))
     for table in plan_tables(plan):
         yield Line("")
@@ -61,6 +63,7 @@ def _head_lines(plan: ChangePlan) -> Iterator[Line]:
     yield Line(origin_text(plan), "dim")
     if words := effects_text(plan):
         yield Line(words)
+    yield from map(Line, merge_lines(plan, escape_invisible))
     yield from (Line(f"  {problem}", "warn" if problem.warning else "bad") for problem in plan.problems)
     if plan.preexisting_problems:
         yield Line(

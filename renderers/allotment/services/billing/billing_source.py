@@ -44,8 +44,8 @@ def read_record(source: BillingSource, tenant: str | None, since: int) -> UsageR
     url = source.clone.resolve_urls(source.declared).status
     if not source.clone.has_remote(url):
         raise OperationRefused(
-            "the clone has no remote named origin, from which it would read the recorded usage: add it, or name the"
-            " repository of the status branches with --status-url"
+            "the clone has no remote named origin, from which it would read the recorded usage: run"
+            f" {source.clone.repository.git.origin_remedy}, or name the repository of the status branches with --status-url"
         )
     remote = source.clone.remote(url)
     declared = source.declared.source

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 
-from allotment.adapters.forge.forge import ForgeUnreachable, PullRequest, RateLimited
+from allotment.adapters.forge.forge import (
+    CommitStatus,
+    ForgeUnreachable,
+    PullRequest,
+    RateLimited,
+    RequestDeclined,
+)
 from allotment.branches.declarations_clone import DeclarationsClone
 from allotment.conditions import READY, RUNNING, STOPPED
 from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -21,6 +28,7 @@ from allotment.services.status_view.publish_check import PublishCheck
 from allotment.services.status_view.resource_wait import ResourceWait, WaitProgress, WaitTarget
 from allotment.services.status_view.status_view import POLL_SECONDS
 
+_OWN_CONTEXTS = "allot/"  # the start of the names of statuses that Allotment sets
 _MAX_FAILURES = 20  # requests in a row without an answer
 
 
@@ -58,6 +66,7 @@ class ChangeWait:
             pause = float(POLL_SECONDS)
             try:
                 pull = self._proposer.forge.pull_request(number)
+                stages = self._list_stages(pull.head) if pull.is_open else ""
             except (ForgeUnreachable, RateLimited) as error:
                 failures += 1
                 if failures > _MAX_FAILURES:
@@ -66,7 +75,7 @@ class ChangeWait:
                 state = f"{error}: trying again"
             else:
                 failures = 0
-                state = _describe(pull)
+                state = f"{_describe(pull)}{stages}"
                 if not pull.is_open:
                     self._progress.print_line(escape_unprintable(state, 1000))
                     return "Reached" if pull.merge_commit else "Closed"
@@ -78,6 +87,15 @@ class ChangeWait:
             self._progress.pause(
                 min(pause, remaining), lambda: f"waiting for the merge, {int(self._remaining())} s left"
             )
+
+    def _list_stages(self, head: str) -> str:
+        """Return the newest statuses that Allotment sets for a commit, such as that of the plan; empty if the token reads none."""
+        newest: dict[str, CommitStatus] = {}
+        with contextlib.suppress(RequestDeclined):
+            for status in self._proposer.forge.list_statuses(head):
+                newest.setdefault(status.context, status)
+        own = sorted(context for context in newest if context.startswith(_OWN_CONTEXTS))
+        return "".join(f"; {name} is {newest[name].state}: {newest[name].description}" for name in own)
 
 
 def _describe(pull: PullRequest) -> str:

@@ -142,13 +142,20 @@ class FolderChange:
         """Commit the files of a change that is written to the folder, on the current branch, and return the commit.
 
         Other uncommitted files and the index entries of other files stay as they are. Raises OperationRefused if no
-        branch is checked out, or if another process commits at the same time.
+        branch is checked out, if Git can't sign, or if another process commits at the same time.
         """
         head = self._repository.resolve_named_commit("HEAD")
         changes = {self._inner_path(path): data for path, data in change_set.files.items()}
-        message = CommitMessage(write_message(change_set, operation_id), self._repository.committer())
-        commit = write_commit(self._repository, [head], changes, message, keeps_modes=True)
-        advance_branch(self._repository, head, commit, list(changes))
+        try:
+            message = CommitMessage(write_message(change_set, operation_id), self._repository.committer())
+            commit = write_commit(self._repository, [head], changes, message, keeps_modes=True)
+            advance_branch(self._repository, head, commit, list(changes))
+        except OperationRefused as error:
+            if self._repository.find_commit("HEAD") != head:  # only the index is stale
+                raise
+            raise OperationRefused(
+                f"{error}. The changed files stay in the folder: repeat the command to commit them"
+            ) from None
         with self._lock():
             record = self._read_record()
             self._write_record({path: digest for path, digest in record.items() if path not in change_set.files})

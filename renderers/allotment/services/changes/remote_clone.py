@@ -85,7 +85,7 @@ def _write_clone(folder: Path, url: str) -> None:
     with tempfile.TemporaryDirectory(prefix="clone-", dir=folder.parent) as name:
         draft = Path(name) / "clone.git"
         GitCommands.init(draft)
-        GitCommands(draft, alone=True).configure([('remote "origin"', "url", url)])
+        GitCommands(draft, alone=True).configure([("remote.origin.url", url)])
         draft.rename(folder)
 
 
@@ -94,6 +94,6 @@ def _point_head(repository: Repository, remote: Remote) -> None:
     head = remote.fetch("HEAD").get("HEAD")
     if head is None:
         raise OperationRefused(f"{remote.display_url} has no default branch: push a first commit")
-    ended = repository.git.run("update_ref", "--no-deref", "HEAD", head, settings=QUIET_SETTINGS)
+    ended = repository.git.run("update-ref", "--no-deref", "HEAD", head, settings=QUIET_SETTINGS)
     if ended.exit_code and not repository.has_commits():  # another process may move HEAD at the same time
         raise OperationRefused(f"{repository.folder} can't be written: {ended.stderr.strip()[-_MAX_OUTPUT:]}")

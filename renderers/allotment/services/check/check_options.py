@@ -48,12 +48,15 @@ class Comparison:
     """The states with which a check compares its source.
 
     - `base` is an earlier state of the source. If `base` is given, the check also applies the rules about changes.
+    - `committed` is the last commit, if `base` has uncommitted files too. The rules about changes compare with this state,
+      because only a commit can be published: nothing runs on a storage that nobody has committed.
     - `today` is the earliest day on which a new price may begin, by default the day of the check.
     - `changed_files` returns the files that differ from the last commit. The check calls it only if a stock is oversold
       and there is no `base`. The check then looks for the cause of the excess in these files first.
     """
 
     base: Source | None = None
+    committed: Source | None = None
     today: datetime.date | None = None
     changed_files: ChangedFiles | None = None
 

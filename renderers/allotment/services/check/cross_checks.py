@@ -14,6 +14,7 @@ from allotment.problems import Finding, Problem
 from allotment.rules import CHANGE_RULES, SHARED_RULES, packing, references, stock
 from allotment.rules.folder_change import FolderChange
 from allotment.rules.tally import Tally, TallyBase, TallyEntry, build_tally_entry
+from allotment.services.check.check_options import Comparison
 from allotment.services.check.workers import locate_findings, read_scope
 
 
@@ -42,41 +43,55 @@ class ChangeCheck(NamedTuple):
 NO_CHANGE = ChangeCheck([], None)
 
 
-def check_changes(revision: Revision, base: Source, today: datetime.date) -> ChangeCheck:
-    """Return the problems of the folders in which `revision` differs from `base`, and the state at `base`."""
+def check_changes(revision: Revision, comparison: Comparison, as_of: datetime.date) -> ChangeCheck:
+    """Return the problems of the folders in which `revision` differs from the base, and the state at the base.
+
+    The rules about changes compare these folders with the last commit, if `comparison` has it, and otherwise with the base.
+    """
+    base = comparison.base
+    assert base is not None
     old_scopes = set(base.scopes()[0])
     entries = {name: entry for name, entry in revision.tally_entries.items() if Scope("tenant", name) in old_scopes}
     clusters = dict(revision.catalog.clusters)
-    findings: list[Finding] = []
+    changed_scopes: list[Scope] = []
     for scope in sorted(old_scopes | revision.content_keys.keys()):
         if scope in old_scopes and base.files(scope).content_hash == revision.content_keys.get(scope):
             continue
-        before = _read_declarations(base, scope, old_scopes)
-        after = _read_declarations(revision.source, scope, revision.content_keys)
-        findings += _check_change(FolderChange(revision.catalog, before, after, today))
+        changed_scopes.append(scope)
         if scope.kind == "tenant" and scope in old_scopes:
-            entries[scope.name] = build_tally_entry(revision.catalog, before)
+            entries[scope.name] = build_tally_entry(revision.catalog, _read_declarations(base, scope, old_scopes))
         elif scope.kind == "cluster":
-            clusters[scope.name] = before
-    return ChangeCheck(locate_findings(findings, revision.source), TallyBase(entries, clusters))
+            clusters[scope.name] = _read_declarations(base, scope, old_scopes)
+    problems = list_change_problems(
+        revision.catalog, comparison.committed or base, revision.source, changed_scopes, comparison.today or as_of
+    )
+    return ChangeCheck(problems, TallyBase(entries, clusters))
+
+
+def list_change_problems(
+    catalog: Catalog, base: Source, source: Source, changed_scopes: Iterable[Scope], today: datetime.date
+) -> list[Problem]:
+    """Return the problems of the changes of some folders from `base` to `source`."""
+    old_scopes, scopes = (frozenset(side.scopes()[0]) for side in (base, source))
+    findings: list[Finding] = []
+    for scope in changed_scopes:
+        before = _read_declarations(base, scope, old_scopes)
+        after = _read_declarations(source, scope, scopes)
+        findings += _check_change(FolderChange(catalog, before, after, today))
+    return locate_findings(findings, source)
 
 
 def check_tenant_changes(
-    base_revision: Revision, source: Source, scopes: Collection[Scope], tenants: Iterable[str]
+    base_revision: Revision, source: Source, tenants: Iterable[str], committed: Source | None = None
 ) -> ChangeCheck:
     """Return the problems of a change that affects only the folders of `tenants`.
 
-    `source` is the state after the change, and `scopes` are its folders.
+    `source` is the state after the change. `committed` is the last commit, if the base has uncommitted files too.
     """
-    catalog = base_revision.catalog
-    old_scopes = {Scope("tenant", name) for name in base_revision.tally_entries}
-    findings: list[Finding] = []
-    for name in tenants:
-        scope = Scope("tenant", name)
-        before = _read_declarations(base_revision.source, scope, old_scopes)
-        after = _read_declarations(source, scope, scopes)
-        findings += _check_change(FolderChange(catalog, before, after, catalog.as_of))
-    return ChangeCheck(locate_findings(findings, source), TallyBase(base_revision.tally_entries, catalog.clusters))
+    catalog, base = base_revision.catalog, committed or base_revision.source
+    changed_scopes = [Scope("tenant", name) for name in tenants]
+    problems = list_change_problems(catalog, base, source, changed_scopes, catalog.as_of)
+    return ChangeCheck(problems, TallyBase(base_revision.tally_entries, catalog.clusters))
 
 
 def check_shared_rules(source: Source, catalog: Catalog, tally: Tally) -> list[Problem]:

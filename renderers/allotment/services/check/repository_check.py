@@ -142,7 +142,7 @@ def check_repository(
     tally_entries = cached.tally_entries | results.tally_entries
     content_keys = catalog_check.content_keys | cached.content_keys | results.content_keys
     revision = Revision(source, catalog_check.catalog, tally_entries, content_keys)
-    change = check_changes(revision, comparison.base, comparison.today or as_of) if comparison.base else NO_CHANGE
+    change = check_changes(revision, comparison, as_of) if comparison.base else NO_CHANGE
     checked = RepositoryCheck(
         catalog=catalog_check.catalog,
         tally_entries=tally_entries,
@@ -179,7 +179,7 @@ def recheck_tenants(
     change = NO_CHANGE
     if comparison.base is not None:
         base_revision = Revision(comparison.base, last.catalog, last.tally_entries, {})
-        change = check_tenant_changes(base_revision, source, scopes, tenants)
+        change = check_tenant_changes(base_revision, source, tenants, comparison.committed)
     task = TenantCheck(source, last.catalog, hook.builder if hook else None, False, last.runtime_states)
     present_tenants = [name for name in tenants if Scope("tenant", name) in scopes]
     results = check_tenants(task, present_tenants, CheckOptions(processes=1), hook.store if hook else None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from allotment.branches.branch import Branch
 from allotment.capacity.units import UnitClaim
@@ -13,7 +14,10 @@ from allotment.lifecycle.published_manifests import (
     read_unit_claim,
 )
 from allotment.manifests import paths
+from allotment.manifests.yaml_text import Malformed
+from allotment.problems import OperationRefused
 
+T = TypeVar("T")
 MAX_ENTRIES = 100_000  # for each of the three caches; an entry has about 200 bytes
 
 
@@ -40,7 +44,7 @@ class PublishedFileCache:
         if key not in self._claims:
             if len(self._claims) >= self._max_entries:
                 self._claims.clear()
-            self._claims[key] = read_unit_claim(cluster, tenant, branch.read(path))
+            self._claims[key] = _read_file(branch, path, lambda data: read_unit_claim(cluster, tenant, data))
         return self._claims[key]
 
     def read_predecessor(self, branch: Branch, path: str) -> str:
@@ -49,7 +53,7 @@ class PublishedFileCache:
         if blob not in self._predecessors:
             if len(self._predecessors) >= self._max_entries:
                 self._predecessors.clear()
-            self._predecessors[blob] = read_predecessor(branch.read(path))
+            self._predecessors[blob] = _read_file(branch, path, read_predecessor)
         return self._predecessors[blob]
 
     def read_prepared_jobs(self, branch: Branch, storage_paths: Iterable[str]) -> Mapping[str, tuple[str, str]]:
@@ -67,3 +71,14 @@ class PublishedFileCache:
             job = read_prepared_by(data)
             self._jobs[branch.files[path]] = job, "" if job else find_prunable_job(data)
         return {path: self._jobs[branch.files[path]] for path in paths}
+
+
+def _read_file(branch: Branch, path: str, read: Callable[[bytes], T]) -> T:
+    """Return the result of `read` for a published file. Raises OperationRefused if no version of Allotment writes such a file."""
+    try:
+        return read(branch.read(path))
+    except (Malformed, UnicodeDecodeError):
+        raise OperationRefused(
+            f"{path} in rendered/{branch.cluster} is a file that Allotment does not write: move the branch and"
+            f" refs/allotment/published/{branch.cluster} back to the last commit of the publisher"
+        ) from None

@@ -23,14 +23,16 @@ FindGate = Callable[["Catalog"], "IsolationGate"]
 
 
 def build_gate(catalog: Catalog) -> IsolationGate:
-    """Return an isolation gate for all clusters with readable declarations."""
+    """Return an isolation gate for all clusters with readable declarations; for none if the Platform can't be read."""
+    from allotment.declared.kinds.platform import Platform
     from allotment.isolation.boundary import Boundary
     from allotment.isolation.gate import IsolationGate
 
+    clusters = catalog.clusters if catalog.platform.get_singleton(Platform) else {}
     return IsolationGate(
         {
             name: Boundary.from_declarations(catalog, cluster)
-            for name, cluster in catalog.clusters.items()
+            for name, cluster in clusters.items()
             if not cluster.invalid
         }
     )

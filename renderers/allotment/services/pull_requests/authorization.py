@@ -5,7 +5,7 @@ The owners come from the base of the pull request, because the pull request itse
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -66,7 +66,7 @@ def find_unauthorized_changes(
         ]
     spec = declared.model.spec
     restricted = {field.kind for field in spec.fields}
-    files = [_build_file_change(base, after, changed_file, restricted) for changed_file in changed]
+    files = [build_file_change(base, after, changed_file, restricted) for changed_file in changed]
     authority = ChangeAuthority(spec, partial(read_members, base), teams, partial(is_retired, base))
     findings = list(check_authorization(authority, review, files))
     file_problems = [
@@ -75,9 +75,10 @@ def find_unauthorized_changes(
     return file_problems + locate_findings([finding for finding in findings if finding.field], after)
 
 
-def _build_file_change(
-    base: TreeSource, after: TreeSource, changed_file: ChangedFile, restricted: set[str]
+def build_file_change(
+    base: TreeSource, after: TreeSource, changed_file: ChangedFile, restricted: Container[str]
 ) -> FileChange:
+    """Return the change of a file. It has the content of the file if its kind is in `restricted`."""
     declaration_path = parse_path(changed_file.path) if changed_file.path.split("/")[0] in ROOTS else None
     if not isinstance(declaration_path, DeclarationPath) or declaration_path.kind.name not in restricted:
         return FileChange(changed_file.path)

@@ -25,7 +25,8 @@ from allotment.adapters.git.trees import REGULAR, MalformedTree
 from allotment.adapters.git.work_tree import checked_out_commit, commit_of_folder
 from allotment.branches.platform_settings import has_status_at_origin, read_platform, read_reporter_keys
 from allotment.branches.status_reader import read_cached_cold_times, read_cached_deletion_marks
-from allotment.declared.tenant_resources import INSTANCE
+from allotment.declared.layout import scope_of
+from allotment.declared.tenant_resources import INSTANCE, RESOURCE_KINDS
 from allotment.diff.change_plan import ChangePlan, LossOutput, WorkTree
 from allotment.diff.cold_starts import ColdStart, ColdStartTime
 from allotment.observed.deletion_point import compute_point_of_no_return, describe_data_deadline
@@ -116,12 +117,14 @@ def plan_files(
 ) -> ChangePlan:
     """Return the plan of new contents of some declarations on top of a commit. None removes a file.
 
-    With `with_folder`, the base of the plan also has the uncommitted declarations of the folder `root`. Nothing is
-    written to the repository or the folder. `day` is the day of the prices. `open_listings` opens the cache of
+    With `with_folder`, the base of the plan also has the uncommitted declarations of the folder `root`. The rules about
+    changes and the losses still compare with the commit, because nothing else runs. Nothing is written to the repository
+    or the folder. `day` is the day of the prices. `open_listings` opens the cache of
     `open_listed_commit`.
     """
     local_repository = open_offline(root)
     with sandbox_repository(local_repository, commit) as repository:
+        committed = open_listed_commit(root, commit, repository, open_listings) if with_folder else None
         start = commit_of_folder(local_repository, repository, root, commit, MAX_BYTES) if with_folder else commit
         base = open_listed_commit(root, start, repository, open_listings, saves=not with_folder)
         prefix = repository.folder_prefix(root)
@@ -136,8 +139,24 @@ def plan_files(
             processes=count_cores(),
             base_check=None,
             cached_items=read_cached_items(local_repository, base),
+            committed=committed,
         )
-        return _with_status(local_repository, base, _plan_commits(root, base, head, options), None)
+        plan_result = _plan_commits(root, base, head, options)
+        if committed is not None:
+            plan_result = replace(plan_result, destructions=tuple(_list_committed_losses(plan_result, committed)))
+        return _with_status(local_repository, base, plan_result, None)
+
+
+def _list_committed_losses(plan: ChangePlan, committed: CommitSource) -> Iterator[LossOutput]:
+    """Yield the losses of a plan, except those of resources that nobody has committed, because these hold no data."""
+    paths = {
+        change.subject: RESOURCE_KINDS[change.kind].kind.path.format(tenant=change.tenant, name=change.name)
+        for change in plan.resource_changes
+    }
+    for loss in plan.destructions:
+        path = paths.get(loss.subject)
+        if path is None or path in committed.files(scope_of(path)).paths:
+            yield loss
 
 
 def _with_status(

@@ -9,7 +9,8 @@ from __future__ import annotations
 import datetime
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -28,6 +29,9 @@ BACKOFF = Backoff(1.0, 300.0)  # the waits after errors
 # If the forge declined a request or a bug occurred, the pull request is reviewed again after this time. If the pull
 # request changes, it is reviewed earlier.
 RETRY_SECONDS = 3600.0
+MERGE_BACKOFF = Backoff(
+    60.0, RETRY_SECONDS
+)  # the waits after a declined merge by self service, such as for another check
 COMMENT_REASONS = ("forge", "rate-limited", *FAILURE_REASONS)
 STALLED_SECONDS = 3000  # enough time to read the base and to plan ten pull requests of one commit
 
@@ -64,6 +68,7 @@ class CommentLoop(Loop):
         metrics.initialize_reasons(COMMENT_REASONS)
         self._reviewed_states: dict[int, tuple[str, str, str, tuple[int, ...]]] = {}
         self._review_retry_at: dict[int, float] = {}  # by pull request without a verdict: the time of its next review
+        self._declined_merges: Counter[int] = Counter()
         self._open_heads: dict[str, int] = {}  # head commits in the last round, each with the number of a pull request
         self._logged_failures: dict[int, str] = {}
         self._run_failures: list[str] = []  # the failures of single pull requests in this turn
@@ -108,7 +113,7 @@ class CommentLoop(Loop):
         self._services = self._services or self._create_services()
         place = self._services.pull_source
         requests = list(place.forge.open_pull_requests(place.branch))
-        groups = group_by_head(sorted(requests, key=self._is_reviewed))
+        groups = group_by_head(sorted(requests, key=lambda request: (self._is_reviewed(request), request.number)))
         for alike in groups:
             if not all(map(self._is_reviewed, alike)):
                 self._announce_pending(self._services.plan_commenter, alike)
@@ -123,9 +128,12 @@ class CommentLoop(Loop):
                 return None
             self.heartbeat()
             self._review_head(self._services.plan_commenter, alike, base)
-        for number in self._reviewed_states.keys() - {request.number for request in requests}:
+        closed = self._reviewed_states.keys() - {request.number for request in requests}
+        self._review_soon(self._services.plan_commenter.joint_claims.forget(closed))
+        for number in closed:
             del self._reviewed_states[number]
             self._review_retry_at.pop(number, None)
+            self._declined_merges.pop(number, None)
         place.remote.repository.run_maintenance()
         return None if trouble is None else Failure(trouble.reason, trouble.message)
 
@@ -199,6 +207,23 @@ class CommentLoop(Loop):
             self._metrics.record_review(verdict.state)
             self.log.info("reviewed", number=request.number, head=request.head, base=base, verdict=verdict.message)
             self._reviewed_states |= review_states
+            self._review_soon(verdict.outdated)
+            if verdict.merge == "merged" and verdict.order is not None:
+                about = {
+                    "tenant": verdict.order.tenant,
+                    "changes": verdict.order.changes,
+                    "plan": verdict.order.checksum,
+                }
+                self.log.info("merged", number=request.number, head=request.head, author=str(request.author), **about)
+            elif verdict.merge == "declined":
+                self._declined_merges[request.number] += 1
+                wait = MERGE_BACKOFF.delay(self._declined_merges[request.number])
+                self._review_retry_at[request.number] = time.monotonic() + wait
+
+    def _review_soon(self, numbers: Iterable[int]) -> None:
+        """Review pull requests again in the next round, even if they are unchanged."""
+        for number in numbers:
+            self._review_retry_at[number] = 0.0
 
     def _log_pull_failure(self, event: str, number: int, trouble: PullFailure) -> None:
         self._metrics.record_error(trouble.reason)

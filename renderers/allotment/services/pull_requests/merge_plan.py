@@ -17,7 +17,7 @@ from allotment.adapters.git.trees import REGULAR
 from allotment.capacity.units import UnitClaim
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.platform import Platform
-from allotment.declared.layout import ROOTS, Scope, folder_of
+from allotment.declared.layout import ROOTS, Scope, folder_of, scope_of
 from allotment.declared.people import Account
 from allotment.diff.change_plan import ChangePlan, LossOutput, problems_caused
 from allotment.diff.cluster_moves import address_losses
@@ -27,8 +27,10 @@ from allotment.diff.declaration_diff import declared_changes
 from allotment.diff.declared_change import NEVER_TRUNCATED, DeclaredChange, sort_key
 from allotment.diff.field_diff import DiffCache
 from allotment.diff.file_diff import FileDiff, RenderedFileDiff, plan_checksum
+from allotment.diff.merge_verdict import AUTHOR_UNKNOWN
 from allotment.diff.other_files import group_other_files
 from allotment.diff.pod_effects import with_allocation
+from allotment.diff.self_service import SelfServiceFacts
 from allotment.diff.tenant_diff import compare_units, node_pool_losses
 from allotment.lifecycle import brake
 from allotment.lifecycle.brake import BrakeExcess
@@ -36,12 +38,14 @@ from allotment.preparation.runtime_state import all_prepared_state
 from allotment.problems import Problem, escape_unprintable, pluralize
 from allotment.rules.ownership import Review
 from allotment.services.check.check_options import CheckOptions, Comparison, OpenCache
+from allotment.services.check.cross_checks import list_change_problems
 from allotment.services.check.repository_check import RepositoryCheck, check_repository, recheck_tenants
 from allotment.services.check.workers import run_batches
 from allotment.services.publish.rendered_catalog_check import check_rendered_catalog
 from allotment.services.publish.renderer import ClusterRenderer
 from allotment.services.pull_requests.authorization import find_unauthorized_changes
 from allotment.services.pull_requests.brake_forecast import BrakeForecast, CachedItems, find_stopped_deletions
+from allotment.services.pull_requests.self_service import read_self_service_facts
 from allotment.services.pull_requests.tenant_comparison import (
     MAX_TEXTS,
     CompareTask,
@@ -69,7 +73,10 @@ class ReviewContext(NamedTuple):
 
 
 class PlanOptions(NamedTuple):
-    """The options of a plan, as `change_plan.plan_change` describes them."""
+    """The options of a plan, as `change_plan.plan_change` describes them.
+
+    `committed` is the last commit, if the base of the plan has uncommitted files too.
+    """
 
     base_name: str
     day: datetime.date
@@ -79,6 +86,7 @@ class PlanOptions(NamedTuple):
     processes: int
     base_check: RepositoryCheck | None
     cached_items: CachedItems | None = None
+    committed: CommitSource | None = None
 
 
 class MergePlan:
@@ -103,7 +111,7 @@ class MergePlan:
         if all(is_tenant_file(changed_file) for changed_file in declared):  # read only the changed tenants again
             owners = {changed_file.path.split("/")[1] for changed_file in declared}
             self.result_check = recheck_tenants(
-                self.base_check, after, sorted(owners), comparison=Comparison(base=base)
+                self.base_check, after, sorted(owners), Comparison(base=base, committed=options.committed)
             )
         else:
             self.result_check = check_repository(
@@ -114,7 +122,7 @@ class MergePlan:
                     processes=options.processes,
                     check_catalog=check_rendered_catalog,
                 ),
-                Comparison(base=base, today=options.current_day),
+                Comparison(base=base, committed=options.committed, today=options.current_day),
             )
 
         faults = self.base_check.faults, self.result_check.faults
@@ -142,10 +150,10 @@ class MergePlan:
         outcomes, files, skipped = self._compare_tenants()
         problems = problems_caused(
             self.result_check.problems,
-            self.base_check.problems,
+            [*self.base_check.problems, *self._find_earlier_problems()],
             [changed_file.path for changed_file in self.changed_files],
         )
-        unauthorised = self._find_unauthorized_changes()
+        unauthorised = self._find_unauthorized_changes(self.options.review_context)
         problems += [problem for problem in unauthorised or () if problem not in problems]
         excesses, deletes = self._predict_brake(outcomes)
         if deletes and self.options.cached_items is None:
@@ -212,7 +220,17 @@ class MergePlan:
             object_diffs=tuple(files.diffs),
             files=files.count_files(len(declarations), other_files.total),
             checksum=plan_checksum(steps),
+            self_service=self._read_self_service_facts(declared),
             skipped_checks=tuple(skipped),
+        )
+
+    def _find_earlier_problems(self) -> list[Problem]:
+        """Return the problems of the uncommitted changes that the base has already, in the folders that the plan changes."""
+        if self.options.committed is None:
+            return []
+        scopes = sorted({scope_of(changed_file.path) for changed_file in filter_declarations(self.changed_files)})
+        return list_change_problems(
+            self.base_check.catalog, self.options.committed, self.base, scopes, self.options.current_day
         )
 
     @property
@@ -271,20 +289,35 @@ class MergePlan:
             changed_file for changed_file in (*self.changed_files, *self.outside_files) if changed_file not in inside
         )
 
-    def _find_unauthorized_changes(self) -> list[Problem] | None:
-        if self.options.review_context is None:
+    def _find_unauthorized_changes(self, context: ReviewContext | None) -> list[Problem] | None:
+        if context is None:
             return None
         changed_files = [*self.changed_files, *self.outside_files]
         return find_unauthorized_changes(
-            self.base, self.merge_result, self.base_check.catalog.platform, changed_files, *self.options.review_context
+            self.base, self.merge_result, self.base_check.catalog.platform, changed_files, *context
         )
+
+    def _read_self_service_facts(self, declared: Iterable[DeclaredChange]) -> SelfServiceFacts | None:
+        """Return the facts about self service: no approval counts for it, because it replaces the second person."""
+        context = self.options.review_context
+        unapproved = context and context._replace(review=context.review._replace(approvers=frozenset()))
+        facts = read_self_service_facts(
+            self.base,
+            self.merge_result,
+            self.base_check.catalog.platform,
+            [*self.changed_files, *self.outside_files],
+            self._find_unauthorized_changes(unapproved),
+        )
+        if facts is not None and any(change.opens_to_others for change in declared):
+            facts = facts._replace(changes=tuple(sorted((*facts.changes, "Access"))))
+        return facts
 
     def _compare_tenants(self) -> tuple[list[TenantComparison], RenderedFileDiff, list[str]]:
         """Return the comparisons of the tenants that may differ, the changed rendered files, and the skipped checks."""
         files = RenderedFileDiff(MAX_TEXTS)
         skipped = []
         if self.options.review_context is None:
-            skipped.append("whether the author may make this change: name the author with --author LOGIN")
+            skipped.append(AUTHOR_UNKNOWN)
         ends = (self.base, self.merge_result), self.catalogs
         tenant_names = frozenset(self.base_check.tally_entries), frozenset(self.result_check.tally_entries)
         invalid = self.invalid_tenants[0] | self.invalid_tenants[1]

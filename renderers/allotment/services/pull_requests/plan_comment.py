@@ -34,6 +34,7 @@ from allotment.reports.plan.comment import MARKER
 from allotment.rules.ownership import Review
 from allotment.services.pull_requests import plan_sandbox
 from allotment.services.pull_requests.authorization import list_forge_teams
+from allotment.services.pull_requests.joint_claims import ClaimedUnits, JointClaims
 from allotment.services.pull_requests.plan_sandbox import (
     MAX_STATUS_LENGTH,
     TOO_LARGE,
@@ -41,15 +42,25 @@ from allotment.services.pull_requests.plan_sandbox import (
     PlanBudgetExceeded,
     PlanReply,
     PlanRequest,
+    SelfServiceMerge,
 )
+from allotment.services.pull_requests.self_service_merge import SELF_SERVICE_CONTEXT, MergeDeclined, SelfServiceMerger
 
 STATUS_CONTEXT = "allot/plan"
 WAITING_MESSAGE = "waits for its plan"
 RETRACTED_MESSAGE = "no open pull request has this commit"
 MAX_STATUSES = 500  # statuses that this program sets for a commit; GitHub accepts a thousand
 STATUS_LIMIT_REACHED = f"{MAX_STATUSES} statuses are the limit for a commit: push a new commit"
+MAX_ENDING_BYTES = 2_000  # of a comment: what follows the plan
 MAX_SAME_HEAD = 10  # if more pull requests have the same head commit, none of them is planned
+_DECLINED = "⚠️ It doesn't merge by itself:"
+# The reason of a forge can contain a number or an ID of the request. A comment is not written again for such a difference.
+_DECLINED_LINE = re.compile(rf"^{_DECLINED}.*$", re.MULTILINE)
+_VARIABLE_PART = re.compile(r"[0-9a-fA-F-]{6,}|[0-9]+")
 _COMMITS_LINE = re.compile(r"^Plan of `[0-9a-f]+` merged into `[0-9a-f]+`", re.MULTILINE)
+
+
+MergeOutcome = Literal["", "merged", "declined"]
 
 
 class PullRequestSource(NamedTuple):
@@ -69,14 +80,25 @@ class ReviewResult(NamedTuple):
     """The result of a review.
 
     `state` is the state of the commit status; empty if no status was set. `message` is the text of the status, or the
-    reason why no status was set.
+    reason why no status was set. `merge` is the outcome of a merge by self service, empty without an attempt, and `order` describes the
+    allowed merge. `outdated` are pull requests with outdated comments, because they claim the same units.
     """
 
     state: StatusState | Literal[""]
     message: str
+    merge: MergeOutcome = ""
+    outdated: frozenset[int] = frozenset()
+    order: SelfServiceMerge | None = None
 
 
-_PlanResult = tuple[StatusState, str, str]  # state, summary and comment
+class _PlanResult(NamedTuple):
+    """The state and the summary of a plan, its comment, the merge if self service merges the change, and the claimed units."""
+
+    state: StatusState
+    summary: str
+    text: str
+    merge: SelfServiceMerge | None = None
+    claims: tuple[ClaimedUnits, ...] = ()
 
 
 def group_by_head(requests: Iterable[PullRequest]) -> list[list[PullRequest]]:
@@ -89,8 +111,8 @@ def group_by_head(requests: Iterable[PullRequest]) -> list[list[PullRequest]]:
 
 def _combine_results(outcomes: Mapping[int, _PlanResult], alike: Collection[PullRequest]) -> tuple[StatusState, str]:
     """Return the status of a commit: the worst verdict on its pull requests."""
-    bad = {number: outcome for number, outcome in sorted(outcomes.items()) if outcome[0] != "success"}
-    number, (state, message, _) = next(iter((bad or outcomes).items()))
+    bad = {number: outcome for number, outcome in sorted(outcomes.items()) if outcome.state != "success"}
+    number, (state, message, *_) = next(iter((bad or outcomes).items()))
     prefix = _format_shared_prefix(alike)
     return state, f"{prefix}#{number}: {message}" if bad and prefix else f"{prefix}{message}"
 
@@ -116,8 +138,11 @@ class PlanCommenter:
         *,
         rendered: Remote | None = None,
         status: Remote | None = None,
+        merger: SelfServiceMerger | None = None,
     ) -> None:
         self._pull_source = place
+        self._merger = merger
+        self.joint_claims = JointClaims()
         self._rendered_remote = rendered or place.remote
         self._status_remote = status or place.remote
         self._find_date = today
@@ -180,10 +205,48 @@ class PlanCommenter:
         ]
         state, message = _combine_results({each: outcomes[each] for each in current_requests}, still)
         state, message = set_commit_status(forge, request.head, STATUS_CONTEXT, state, message, min(still).url)
+        ending = ""
+        merge_outcome: MergeOutcome = ""
+        order = outcomes[number].merge
+        if self._merger is not None and order is not None and refs is not None and state == "success":
+            ending, merge_outcome = self._merge(self._merger, current_requests, number, order, refs)
+        outdated: set[int] = set()
         for each, now in current_requests.items():
+            joint, others = self.joint_claims.record(each, outcomes[each].claims)
+            outdated |= others
             if not now.is_locked:
-                upsert_comment(forge, each, MARKER, outcomes[each][2])
-        return ReviewResult(state, message)
+                upsert_comment(forge, each, MARKER, f"{outcomes[each].text}{joint}{ending}")
+        return ReviewResult(state, message, merge_outcome, frozenset(outdated - outcomes.keys()), order)
+
+    def _merge(
+        self,
+        merger: SelfServiceMerger,
+        requests: Mapping[int, PullRequest],
+        number: int,
+        order: SelfServiceMerge,
+        refs: tuple[str, str],
+    ) -> tuple[str, MergeOutcome]:
+        """Merge a pull request by self service. Return the end of its comment, and the outcome. `refs` are the planned commits.
+
+        Raises ForgeError. The merge may then have taken effect, which the next round sees.
+        """
+        forge = self._pull_source.forge
+        request, description = requests[number], f"{order.tenant}: {', '.join(order.changes)}"
+
+        def is_current() -> bool:
+            now = forge.pull_request(number)
+            return not self._find_skip_reason(now, request.head) and self._find_commits(now) == refs
+
+        try:
+            if len(requests) > 1:
+                raise MergeDeclined("other pull requests have the same commit: close them")
+            merger.check(request, order)
+            set_commit_status(forge, request.head, SELF_SERVICE_CONTEXT, "success", description, request.url)
+            if not merger.merge(request, order, is_current):
+                return "", ""  # the next round plans it again
+        except MergeDeclined as error:
+            return f"\n{_DECLINED} {code_span(str(error), MAX_ENDING_BYTES // 4)}\n", "declined"
+        return f"\nMerged by self service of tariff plan {code_span(order.plan)}.\n", "merged"
 
     def announce_pending(self, alike: Collection[PullRequest]) -> None:
         """Set the status of a commit to pending, unless the status already covers all open pull requests (`alike`).
@@ -218,10 +281,11 @@ class PlanCommenter:
         """
         if len(alike) > MAX_SAME_HEAD:
             message = f"more than {MAX_SAME_HEAD} pull requests have this commit: close some"
-            return {min(alike).number: ("failure", message, _format_failure("This can't be merged", message))}
+            refused = _PlanResult("failure", message, _format_failure("This can't be merged", message))
+            return {min(alike).number: refused}
         outcomes: dict[int, _PlanResult] = {}
         for pull_request in alike:
-            spent = next((each for each in outcomes.values() if each[1] == TOO_LARGE), None)
+            spent = next((each for each in outcomes.values() if each.summary == TOO_LARGE), None)
             outcomes[pull_request.number] = spent or self._plan_request(pull_request, base, head)
         return outcomes
 
@@ -294,7 +358,7 @@ class PlanCommenter:
                 day=self._find_date(source),
                 review=review,
                 teams=self._read_team_members(list_forge_teams(source)),
-                comment_bytes=forge.comment_bytes,
+                comment_bytes=forge.comment_bytes - MAX_ENDING_BYTES,
                 processes=self._processes,
                 budget=self._budget,
                 cache=self._cache,
@@ -303,7 +367,9 @@ class PlanCommenter:
             return _build_budget_result(error)
         except (IsolationBroken, OperationRefused) as error:
             return _build_refused_result(error)
-        return ("success" if reply.allowed else "failure"), reply.verdict, reply.text
+        return _PlanResult(
+            "success" if reply.allowed else "failure", reply.verdict, reply.text, reply.merge, reply.claims
+        )
 
     def _read_team_members(self, teams: list[str]) -> dict[str, frozenset[Account] | None]:
         """Return the members of teams; None for a team that the token can't read. Such a team approves nothing."""
@@ -318,17 +384,17 @@ class PlanCommenter:
 
 def _build_budget_result(error: AllotmentError) -> _PlanResult:
     """Return state, summary and comment of a plan that exceeds its budget."""
-    return (
+    return _PlanResult(
         "failure",
         TOO_LARGE,
         _format_failure("The plan of this change is too large or too slow: split the change", str(error)),
     )
 
 
-def _build_refused_result(error: AllotmentError) -> tuple[StatusState, str, str]:
+def _build_refused_result(error: AllotmentError) -> _PlanResult:
     """Return state, summary and comment of a change that can't be planned."""
     message = str(error)
-    return (
+    return _PlanResult(
         "failure",
         f"no plan: {message}",
         _format_failure("The plan of this change failed, so it can't be merged", message),
@@ -416,5 +482,6 @@ def upsert_comment(forge: Forge, number: int, marker: str, text: str) -> None:
 
 
 def _normalize_comment(text: str) -> str:
-    """Return the text of a comment without the names of the planned commits."""
-    return _COMMITS_LINE.sub("", text.replace("\r\n", "\n")).strip()
+    """Return the text of a comment without the names of the planned commits and the numbers of a declined merge."""
+    text = _COMMITS_LINE.sub("", text.replace("\r\n", "\n")).strip()
+    return _DECLINED_LINE.sub(lambda line: _VARIABLE_PART.sub("", line[0]), text)

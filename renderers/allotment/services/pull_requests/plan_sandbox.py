@@ -23,6 +23,7 @@ from typing import IO, Any, NamedTuple
 
 from allotment.adapters.processes import POLL_SECONDS, memory_megabytes, terminate_group
 from allotment.problems import AllotmentError, IsolationBroken, OperationRefused
+from allotment.services.pull_requests.joint_claims import ClaimedUnits
 
 MAX_STATUS_LENGTH = 140  # characters that every forge accepts in a commit status
 TOO_LARGE = "too large or too slow: split it"
@@ -65,12 +66,31 @@ class PlanRequest(NamedTuple):
     processes: int | None = None
 
 
+class SelfServiceMerge(NamedTuple):
+    """A merge without a second person: the tenant, its tariff plan, the kinds of change, and the checksum of the plan.
+
+    `max_per_day` is the most such merges of the tenant in 24 hours.
+    """
+
+    tenant: str
+    plan: str
+    changes: list[str]
+    checksum: str
+    max_per_day: int
+
+
 class PlanReply(NamedTuple):
-    """The reply: whether the change may be merged, the verdict in words, and the comment."""
+    """The reply: whether the change may be merged, the verdict in words, and the comment.
+
+    `merge` describes the merge if the change merges by itself; None if a person merges it. `claims` are the changes of
+    claimed GPU units.
+    """
 
     allowed: bool
     verdict: str
     text: str
+    merge: SelfServiceMerge | None = None
+    claims: tuple[ClaimedUnits, ...] = ()
 
 
 class PlanBudgetExceeded(OperationRefused):
@@ -186,7 +206,9 @@ def _parse_reply(output: bytes, status: int, errors: IO[bytes]) -> PlanReply:
             raise (IsolationBroken if reply["isolation"] else OperationRefused)(reply["refused"])
         if "spent" in reply:
             raise PlanBudgetExceeded(reply["spent"])
-        return PlanReply(**reply)
+        merge = reply.pop("merge", None)
+        claims = tuple(ClaimedUnits(*claim) for claim in reply.pop("claims", ()))
+        return PlanReply(**reply, merge=SelfServiceMerge(*merge) if merge else None, claims=claims)
     if status < 0:
         raise _ProcessKilled(f"its process was killed by {signal.Signals(-status).name}")
     raise PlanProcessBug(errors.read()[-20_000:].decode("utf-8", "replace"))
@@ -199,6 +221,7 @@ def _handle_request(plan_request: PlanRequest, ready: Any) -> dict[str, Any]:
     from allotment.adapters.git.commit_source import CommitSource
     from allotment.adapters.git.ssh_signatures import SignaturesUnavailable
     from allotment.declared.people import parse_account
+    from allotment.diff.merge_verdict import waiting_reasons
     from allotment.reports.plan.comment import render_comment
     from allotment.rules.ownership import Review
     from allotment.services.pull_requests import change_plan
@@ -236,7 +259,30 @@ def _handle_request(plan_request: PlanRequest, ready: Any) -> dict[str, Any]:
     verdict = plan_result.summary_within(MAX_STATUS_LENGTH) if text.is_complete else "can't be merged: split it"
     if change_plan.is_too_large(plan_result):
         verdict = TOO_LARGE
-    return PlanReply(plan_result.is_allowed and text.is_complete, verdict, text.text)._asdict()
+    facts = plan_result.self_service
+    merge = None
+    if (
+        facts
+        and facts.policy
+        and facts.is_reviewed
+        and text.is_complete
+        and plan_result.has_changes
+        and not waiting_reasons(plan_result)
+    ):
+        merge = SelfServiceMerge(
+            facts.tenants[0],
+            facts.plan,
+            list(facts.changes),
+            plan_result.checksum,
+            facts.policy.max_merges_per_day,
+        )
+    is_allowed = plan_result.is_allowed and text.is_complete
+    claims = tuple(
+        ClaimedUnits(units.cluster, units.gpu_spec, units.held_units - units.held_before, units.free)
+        for units in plan_result.unit_changes
+        if is_allowed
+    )
+    return PlanReply(is_allowed, verdict, text.text, merge, claims)._asdict()
 
 
 def _exit_with_parent() -> None:

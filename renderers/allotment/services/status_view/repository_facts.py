@@ -8,6 +8,7 @@ from pathlib import Path
 
 from allotment.adapters.checkout_paths import is_regular
 from allotment.adapters.folder_source import FolderSource
+from allotment.adapters.git.commands import NotInRepository
 from allotment.adapters.git.repository import Repository as Git
 from allotment.billing.periods import Period, find_day, month_period, next_month, previous_month
 from allotment.branches.declarations_clone import DeclarationsClone
@@ -37,10 +38,14 @@ def collect_repository_facts(root: Path, repository_check: RepositoryCheck, chec
 
     `check` finds out the state of publishing.
     """
+    clone, git_error = None, ""
     try:
-        clone = DeclarationsClone(root) if Git(root).has_commits() else None
-    except OperationRefused:  # the folder is not in a Git repository
-        clone = None
+        if Git(root).has_commits():
+            clone = DeclarationsClone(root)
+    except NotInRepository:
+        pass
+    except OperationRefused as error:
+        git_error = str(error)
     platform = repository_check.catalog.platform.get_singleton(Platform)
     workflow = FORGES[platform.model.spec.git.forge].workflow if platform else None
     return RepositoryState(
@@ -53,6 +58,7 @@ def collect_repository_facts(root: Path, repository_check: RepositoryCheck, chec
         missing_files=tuple(_find_missing_files(root, workflow) if workflow else ()),
         has_publisher_key=bool(platform and platform.model.spec.publisher),
         branches=_read_branches(StatusView(clone), check) if clone is not None and clone.has_origin else None,
+        git_error=git_error,
         ledger=_read_ledger(clone) if clone is not None and clone.has_origin else None,
     )
 

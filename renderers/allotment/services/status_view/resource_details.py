@@ -8,6 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 from allotment.capacity.offers import read_offers
 from allotment.declared.inventory import Catalog
 from allotment.declared.kinds.platform import Platform
+from allotment.declared.tenant_resources import STORAGE
 from allotment.observed.resource_rows import (
     InstanceRowOutput,
     StorageRowOutput,
@@ -50,10 +51,19 @@ def read_storage(
     """Return a storage of the view's tenant. Raises OperationRefused if the tenant has no such storage."""
     statuses = _find_statuses(view, name, "storage", check)
     catalog = check_catalog(view.declared_commit.source, day).catalog
+    return ResourceDetails(_read_currency(catalog), _build_storage_rows(view, statuses, catalog), statuses)
+
+
+def read_storage_rows(view: StatusView, statuses: list[ResourceStatus], day: datetime.date) -> list[StorageRowOutput]:
+    """Return the rows of the storages among some resources of the view's tenant."""
+    if not any(status.resource.kind == STORAGE.word for status in statuses):
+        return []  # without reading the catalog
+    return _build_storage_rows(view, statuses, check_catalog(view.declared_commit.source, day).catalog)
+
+
+def _build_storage_rows(view: StatusView, statuses: list[ResourceStatus], catalog: Catalog) -> list[StorageRowOutput]:
     tenants = read_tenant_facts(view.declared_commit.source, _list_tenants(view))
-    return ResourceDetails(
-        _read_currency(catalog), build_storage_rows(statuses, tenants, read_offers(catalog)), statuses
-    )
+    return build_storage_rows(statuses, tenants, read_offers(catalog))
 
 
 def _list_tenants(view: StatusView) -> list[str]:

@@ -14,6 +14,7 @@ from allotment.declared.reading import suggest_name
 from allotment.declared.tenant_resources import INSTANCE
 from allotment.declared.values import format_duration
 from allotment.observed.resource_status import ResourceStatus
+from allotment.observed.status import Instance
 from allotment.observed.wait_goals import (
     GONE_GOAL,
     KINDS_BY_GOAL,
@@ -211,5 +212,7 @@ def _format_row(row: ResourceStatus, silent: set[str], step: str) -> str:
         phrases.append(row.explanation)
     elif row.resource.cluster in silent:
         phrases.append("its cluster has been silent since")
+    elif isinstance(row.observed, Instance) and row.state == RUNNING and row.observed.url:
+        phrases.append(f"open {row.observed.url}")
     after = f"; next: {step}" if step else ""
     return escape_unprintable(f"{row.resource.kind} {row.label}{where}: {': '.join(phrases)}{after}", 4000)

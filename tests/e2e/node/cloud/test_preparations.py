@@ -45,6 +45,19 @@ SOURCE = """\
     source:
 {source}
 """
+BUCKET_KEYS = """\
+apiVersion: allotment.dev/v1alpha1
+kind: SecretReference
+metadata:
+  name: bucket-keys
+spec:
+  cluster: eu-1
+  keys:
+    - name: AWS_ACCESS_KEY_ID
+      path: bucket-keys
+    - name: AWS_SECRET_ACCESS_KEY
+      path: bucket-keys
+"""
 CLONED = "block-ssd"  # whose driver clones; shared-files are copied by ours
 SHARED = EMPTY_STORAGE.replace(CLONED, "shared-files").replace("20Gi", "50Gi")
 
@@ -145,7 +158,7 @@ def prepared(bench: Bench) -> Bench:
     world = bench.node.world
     digest = hashlib.sha256((internet.files(world) / "model.bin").read_bytes()).hexdigest()
     keys = {"AWS_ACCESS_KEY_ID": internet.ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": internet.SECRET_KEY}
-    secret = {"metadata": {"name": "bucket-keys", "namespace": SPACE}, "stringData": keys}
+    secret = {"metadata": {"name": names.secret_name("bucket-keys"), "namespace": SPACE}, "stringData": keys}
     bench.client.apply({"apiVersion": "v1", "kind": "Secret", **secret})
     s3 = "s3: {endpoint: https://s3.example.com, bucket: data, prefix: sets/, secretRef: {name: bucket-keys}}"
     declare_all(
@@ -157,6 +170,7 @@ def prepared(bench: Bench) -> Bench:
             **declared("of-clone", "storage: {name: block}", EMPTY_STORAGE),
             **declared("of-snapshot", "snapshot: {name: kept}", EMPTY_STORAGE),
             **declared("of-url", f"url: {{url: 'https://models.example.com/model.bin', sha256: {digest}}}"),
+            f"tenants/{TENANT}/secrets/bucket-keys.yaml": BUCKET_KEYS,
             **declared("of-s3", s3),
         },
     )

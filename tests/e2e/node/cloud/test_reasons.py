@@ -355,7 +355,10 @@ def test_an_instance_on_a_lost_node_has_a_reason_and_comes_back_with_the_node(cl
 
 @contextmanager
 def lacking_disk(real_node: Node) -> Iterator[None]:
-    """Let the kubelet believe for a while that its disk is full."""
+    """Let the kubelet believe for a while that its disk is full.
+
+    A hard threshold also lowers what the node can allocate, and a kubelet that starts with it may reject the pod before it evicts it.
+    """
     config = real_node.world.folder / "kubelet.yaml"
     before = config.read_text(encoding="utf-8")
 
@@ -365,12 +368,15 @@ def lacking_disk(real_node: Node) -> Iterator[None]:
         node.run(real_node.cluster, real_node.world, "kubelet")
 
     changed = yaml.safe_load(before)
-    changed["evictionHard"]["nodefs.available"] = "99.9%"
+    changed["evictionSoft"] = {"nodefs.available": "99.9%"}
+    changed["evictionSoftGracePeriod"] = {"nodefs.available": "1s"}
     restarted(yaml.safe_dump(changed))
     try:
         yield
     finally:
         restarted(before)
+        # A kubelet that lacks disk deletes the images that no pod uses.
+        node.take_in(real_node.world, {SHELL: images.busybox("/bin/sh")})
 
 
 def thrown_out(cloud: Cloud, name: str) -> Instance:

@@ -3,6 +3,8 @@
 
 const UNITS = [["year", 31536000], ["month", 2592000], ["day", 86400], ["hour", 3600], ["minute", 60]];
 
+const make = (tag, fields) => Object.assign(document.createElement(tag), fields);
+
 function describeAge(moment) {
   const seconds = (Date.now() - moment) / 1000;
   const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) || ["second", 1];
@@ -12,8 +14,8 @@ function describeAge(moment) {
 function showAges() {
   for (const time of document.querySelectorAll("time[datetime]")) {
     const moment = Date.parse(time.dateTime);
-    if (!Number.isNaN(moment)) {
-      time.title = time.title || time.textContent;
+    if (moment) {
+      time.title ||= time.textContent;
       time.textContent = describeAge(moment);
     }
   }
@@ -21,10 +23,7 @@ function showAges() {
 
 function addCopyButtons() {
   for (const block of document.querySelectorAll(".copy")) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "plain";
-    button.textContent = "Copy";
+    const button = make("button", {type: "button", className: "plain", textContent: "Copy"});
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(block.querySelector("code").textContent);
       button.textContent = "Copied";
@@ -49,35 +48,29 @@ async function refresh() {
 
 if (location.protocol.startsWith("http")) setInterval(() => refresh().catch(() => null), 60000);
 
-// The forms. They write the declaration, the command and the effect of a change, and send nothing.
-const ONE = 10n ** 9n;
+// The forms write the declaration, the command and the effect of a change, and send nothing.
 const HOURS_A_MONTH = 730n;
-const GIB = 2 ** 30;
-const SIZES = {Mi: 2 ** 20, Gi: GIB, Ti: 2 ** 40};
+const SIZES = {Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40};
 const NAME = /^[a-z](?:-?[a-z0-9])*$/;
 const PLAIN = /^[A-Za-z/][A-Za-z0-9_./@+-]*(?::[A-Za-z0-9_./@+-]+)*$/;
-const YAML_WORDS = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"].flatMap(word => [word, word[0].toUpperCase() + word.slice(1), word.toUpperCase()]);
+const YAML_WORD = /^(?:y|n|yes|no|on|off|true|false|null)$/i;
 const find = id => document.getElementById(id);
-const readJson = id => JSON.parse(find(id).textContent);
+const read = field => field.value.trim();
 
 function parseMoney(text) {
   const [whole, part = ""] = text.split(".");
-  return BigInt(whole) * ONE + BigInt(part.padEnd(9, "0").slice(0, 9));
+  return BigInt(whole) * 10n ** 9n + BigInt(part.padEnd(9, "0").slice(0, 9));
 }
 
 function formatMoney(amount, digits = 2) {
   const unit = 10n ** BigInt(9 - digits);
   const rounded = ((amount < 0n ? -amount : amount) + unit / 2n) / unit;
-  const text = rounded.toString().padStart(digits + 1, "0");
+  const text = `${rounded}`.padStart(digits + 1, "0");
   return `${amount < 0n ? "-" : ""}${text.slice(0, -digits)}.${text.slice(-digits)}`;
 }
 
-function formatHourly(amount) {
-  return formatMoney(amount, 4).replace(/00$/, "");
-}
-
 function formatSize(bytes) {
-  const unit = ["Ti", "Gi", "Mi"].find(unit => bytes % SIZES[unit] === 0) || "Mi";
+  const unit = ["Ti", "Gi"].find(unit => bytes % SIZES[unit] === 0) || "Mi";
   return `${Math.floor(bytes / SIZES[unit])}${unit}`;
 }
 
@@ -86,70 +79,60 @@ function parseSize(text) {
   return match ? Number(match[1]) * SIZES[match[2]] : null;
 }
 
-function scalar(text) {
-  return PLAIN.test(text) && !YAML_WORDS.includes(text) ? text : JSON.stringify(text);
+const scalar = text => PLAIN.test(text) && !YAML_WORD.test(text) ? text : JSON.stringify(text);
+
+const joinWords = words => words.map(text => /^[A-Za-z0-9_./:@=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`).join(" ");
+
+function checkName(name, longest, facts, what, field = "name") {
+  const texts = [
+    [!name, `Write a name for the ${what}.`],
+    [!NAME.test(name), "The name has a-z, 0-9 and single '-', a letter first, and no '-' last."],
+    [name.length < 3 || name.length > longest, `The name has 3 to ${longest} characters.`],
+    [facts.deviceNames?.includes(name), `${name} is the name of a device on Windows: choose another name.`],
+    [facts.names.includes(name), `${name} exists already.`],
+  ];
+  return texts.filter(([isWrong]) => isWrong).slice(0, 1).map(([, text]) => [text, field]);
 }
 
-function shellWord(text) {
-  return /^[A-Za-z0-9_./:@=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-}
-
-function checkName(name, longest, facts, what) {
-  if (!name) return [`Write a name for the ${what}.`];
-  if (!NAME.test(name)) return ["The name has a-z, 0-9 and single '-', a letter first, and no '-' last."];
-  if (name.length < 3 || name.length > longest) return [`The name has 3 to ${longest} characters.`];
-  if (facts.deviceNames?.includes(name)) return [`${name} is the name of a device on Windows: choose another name.`];
-  return facts.names.includes(name) ? [`${name} exists already.`] : [];
-}
-
-function describeNames(facts) {
-  return facts.hasAllNames ? [] : ["The tenant has too many files to compare their names: check that no file has this name."];
-}
-
-function addOption(select, value, text, problem = "") {
-  const option = new Option(problem ? `${text} (${problem})` : text, value);
-  option.disabled = Boolean(problem);
-  select.add(option);
-}
-
-// Replace the options of a select, and return the problem of the selected one. A choice of the user stays, even if it has
-// become impossible. The default is the first possible option.
+// Replace the options of a select, and return the problem of the selected one. A choice of the user stays.
 function setOptions(select, options) {
   const before = select.value;
-  select.replaceChildren();
-  for (const option of options) addOption(select, ...option);
+  select.replaceChildren(...options.map(([value, text, problem]) => make("option", {value, text: problem ? `${text} (${problem})` : text, disabled: !!problem})));
   const possible = options.filter(([, , problem]) => !problem);
   const same = (select.dataset.isChosen ? options : possible).find(([value]) => value === before);
   const [value, , problem] = same || possible[0] || [""];
   select.value = value;
-  return problem ? [`${value}: ${problem}.`] : [];
+  return problem ? [[`${value}: ${problem}.`, select.name]] : [];
 }
 
-class Budget {
-  constructor(facts, currency) {
-    this.facts = facts;
-    this.currency = currency;
-  }
-
-  // Return the effect of the cost of an offer, and add a problem if the tariff plan refuses it.
-  describe(cost, offer, problems) {
-    const {budget, enforcement, month} = this.facts;
-    const lines = [`${formatMoney(cost)} ${this.currency} in a month of 730 hours`];
-    if (budget === null) return lines;
-    const limit = parseMoney(budget);
-    const compare = (title, before, change, time, isExact) => {
-      const rest = limit - before - change;
-      lines.push(`${title}: ${formatMoney(before)} → ${formatMoney(before + change)} of ${formatMoney(limit)} ${this.currency}`);
-      if (rest < 0n && cost > 0n) (enforcement === "Deny" && isExact ? problems : lines).push(`The budget is exceeded by ${formatMoney(-rest)} ${this.currency} ${time}.`);
-    };
-    compare("Budget", parseMoney(this.facts.cost), cost, "a month", true);
-    if (!month) return lines;
-    // Without a usage record of the cluster, the plan doesn't compare. A price that changes this month makes another forecast.
-    const isExact = month.clusters.includes(offer.cluster) && !offer.changesThisMonth;
-    compare(`Forecast of ${month.name}`, parseMoney(month.forecast), cost * BigInt(month.rest[0]) / BigInt(month.rest[1]), `in ${month.name}`, isExact);
-    return lines;
-  }
+// Return the effect of a cost, and add a problem if the tariff plan refuses it.
+function describeCost(facts, cost, offer, problems) {
+  const {budget, currency, enforcement, month} = facts;
+  const lines = [`${formatMoney(cost)} ${currency} in a month of 730 hours`];
+  facts.added = cost;
+  if (budget === null) return lines;
+  const limit = parseMoney(budget);
+  const compare = (title, before, change, time, isExact) => {
+    const rest = limit - before - change;
+    lines.push(`${title}: ${formatMoney(before)} → ${formatMoney(before + change)} of ${formatMoney(limit)} ${currency}`);
+    if (rest < 0n && cost > 0n) {
+      facts.isExceeded = true;
+      (enforcement === "Deny" && isExact ? problems : lines).push(`The budget is exceeded by ${formatMoney(-rest)} ${currency} ${time}.`);
+    }
+  };
+  compare("Budget", parseMoney(facts.cost), cost, "a month", true);
+  if (!month) return lines;
+  // The plan needs a usage record of the cluster. A price that changes this month makes another forecast.
+  const isExact = month.clusters.includes(offer.cluster) && !offer.changesThisMonth;
+  compare(`Forecast of ${month.name}`, parseMoney(month.forecast), cost * BigInt(month.rest[0]) / BigInt(month.rest[1]), `in ${month.name}`, isExact);
+  return lines;
 }
+
+function setClusters(select, offers, isOffered) {
+  setOptions(select, offers.clusters.filter(({name, lifecycle}) => lifecycle !== "Retired" && isOffered(name)).map(({name, label}) => [name, label]));
+}
+
+const findSpec = (specs, cluster, name) => specs.find(each => each.cluster === cluster && each.name === name);
 
 function checkCount(facts, field, problems, count = 1) {
   const [used, limit] = facts.quota[field];
@@ -157,106 +140,129 @@ function checkCount(facts, field, problems, count = 1) {
   return `${field[0].toUpperCase()}${field.slice(1)}: ${used} → ${used + count} of ${limit}`;
 }
 
-function newFileUrl(forge, path, text) {
-  const fields = new URLSearchParams({[forge.pathField]: path});
-  const url = `${forge.newFile}?${fields}`;
-  if (!forge.contentField) return url;
-  fields.set(forge.contentField, text);
-  const whole = `${forge.newFile}?${fields}`;
-  return whole.length <= forge.maxUrl ? whole : url;
+function newFileUrl({newFile, pathField, contentField, maxUrl}, path, text) {
+  const url = `${newFile}?${new URLSearchParams({[pathField]: path})}`;
+  const whole = `${url}&${new URLSearchParams({[contentField]: text})}`;
+  return contentField && whole.length <= maxUrl ? whole : url;
 }
 
 function showItems(list, texts) {
-  list.replaceChildren(...texts.map(textContent => Object.assign(document.createElement("li"), {textContent})));
+  list.replaceChildren(...texts.map(textContent => make("li", {textContent})));
   return texts.length;
 }
 
-// Show the problems of the input, or the result: its effect, file and command. A form without input shows no problems.
-function showResult(facts, result, hasInput) {
-  const problems = find("problems");
-  problems.hidden = !showItems(problems, result.problems) || !hasInput;
-  showItems(find("effect"), result.effect);
-  find("result").hidden = Boolean(result.problems.length);
-  if (result.problems.length) return;
-  find("command").textContent = result.command;
-  find("file").hidden = result.text === null;
-  find("path").textContent = result.path;
-  find("yaml").textContent = result.text || "";
-  find("file-title").textContent = result.isNew ? "File" : "Or set these fields below the existing spec of";
-  const link = find("open");
-  link.textContent = `${result.isNew ? "Create" : result.text === null ? "Remove" : "Edit"} the file at ${link.dataset.forge}`;
-  link.hidden = find("at-forge").hidden = result.isNew && result.text === null; // only the command writes the file
-  link.href = result.isNew ? newFileUrl(facts.forge, result.path, result.text || "") : facts.forge.editor;
-  find("hint").hidden = !result.isNew || link.hidden || link.href.includes(`${facts.forge.contentField}=`) && Boolean(facts.forge.contentField);
-}
-
-function listSpecs(facts, offers, cluster) {
-  return offers.gpuSpecs.filter(spec => spec.cluster === cluster && facts.sharing.includes(spec.sharing) && facts.quota.gpus[spec.model]);
-}
-
-// Add the units that are reserved for the tenant to the offers for everybody.
-function addReserved(offers, reserved) {
-  for (const own of reserved) {
-    const shared = offers.gpuSpecs.find(each => each.cluster === own.cluster && each.name === own.name);
-    if (shared) shared.free += own.free;
-    else offers.gpuSpecs.push(own);
+// Show the problems below their fields, too.
+function markFields(fields, problems) {
+  for (const field of fields) {
+    const id = `${field.name}-problem`;
+    find(id)?.remove();
+    const textContent = problems.filter(([, name]) => name === field.name).map(([text]) => text).join(" ");
+    if (textContent) field.closest(".field").append(make("small", {className: "problem", id, textContent}));
+    field.ariaInvalid = textContent ? "true" : null;
+    const ids = [`${field.id}-hint`, id].filter(each => find(each)).join(" ");
+    ids ? field.setAttribute("aria-describedby", ids) : field.removeAttribute("aria-describedby");
   }
 }
 
-// Return the used GPUs of a model after a change as a fraction.
-function addGpus(facts, spec, units) {
-  const [used, part] = facts.quota.usedGpus[spec.model] || [0, 1];
+// Return whether the change can merge by itself. The added cost is null if only the plan knows it.
+function describeMerge({added, currency, isExceeded}, {verdict, costLimit}) {
+  const amount = costLimit && formatMoney(parseMoney(costLimit));
+  const reason = isExceeded ? "it exceeds the budget" : amount && added > parseMoney(costLimit) ? `it adds ${formatMoney(added)} ${currency} a month, and the limit is ${amount}` : "";
+  if (verdict || reason) return verdict || `This change waits for a merge by a person: ${reason}.`;
+  return `This change can merge by itself, if its plan is green${amount && added === null ? ` and it adds at most ${amount} ${currency} a month` : ""}.`;
+}
+
+// Show the problems, or the result. A form without input shows no problems. A problem is a text, or a text and the name of its field.
+function showResult(facts, {text, command, effect, isNew, instruction, action, files = [], ...result}, hasInput) {
+  const [list, problems] = [find("problems"), result.problems.map(each => [each].flat())];
+  list.hidden = !showItems(list, problems.map(([text]) => text)) || !hasInput;
+  find("request").hidden = list.hidden || !problems.some(([text]) => /over the quota|quota allow|few free|budget is/.test(text));
+  markFields(find("change").elements, hasInput ? problems : []);
+  showItems(find("effect"), effect);
+  find("result").hidden = problems.length;
+  if (problems.length) return;
+  const path = result.path || facts.path;
+  find("command").textContent = command;
+  find("verdict").textContent = describeMerge(facts, facts.actions ? facts.actions[action] : facts);
+  find("file").hidden = text === null || files.length;
+  find("several").hidden = !files.length;
+  find("files").replaceChildren(...files.map(([path, text]) => {
+    const item = make("li");
+    item.append(make("a", {href: newFileUrl(facts.forge, path, text), textContent: path, rel: "noreferrer"}), make("pre", {tabIndex: 0, textContent: text}));
+    return item;
+  }));
+  find("path").textContent = path;
+  find("yaml").textContent = text || "";
+  find("file-title").textContent = isNew ? "File" : instruction;
+  const link = find("open");
+  const verb = isNew ? "Create" : text === null ? "Remove" : "Edit";
+  link.textContent = `${verb} the file at ${link.dataset.forge}`;
+  find("at-forge").hidden = !isNew && !instruction;
+  link.hidden = files.length || find("at-forge").hidden;
+  link.href = isNew ? newFileUrl(facts.forge, path, text || "") : facts.forge.pages[verb];
+  find("hint").hidden = !isNew || link.hidden || link.href.includes(`${facts.forge.contentField}=`) && facts.forge.contentField;
+}
+
+const listSpecs = (facts, offers, cluster) => offers.gpuSpecs.filter(spec => spec.cluster === cluster && facts.sharing.includes(spec.sharing) && facts.quota.gpus[spec.model]);
+
+// Add the reserved units of the tenant to the offers.
+function addReserved(offers, reserved) {
+  for (const own of reserved) {
+    const shared = findSpec(offers.gpuSpecs, own.cluster, own.name);
+    shared ? shared.free += own.free : offers.gpuSpecs.push(own);
+  }
+}
+
+// Return the used GPUs after a change as a fraction.
+function addGpus(facts, spec, units, [used, part] = facts.quota.usedGpus[spec.model] || [0, 1]) {
   return [used * spec.gpus[1] + units * spec.gpus[0] * part, part * spec.gpus[1]];
 }
 
-function formatFraction([top, bottom]) {
-  return String(Math.round(top / bottom * 1000) / 1000);
-}
+const formatFraction = ([top, bottom]) => Math.round(top / bottom * 1000) / 1000;
 
-function describeSpec(spec, currency) {
-  return `${spec.name}: ${spec.text}, ${spec.gpuMemory}, ${spec.price === null ? "–" : formatHourly(parseMoney(spec.price))} ${currency} per hour, ${spec.free} free`;
-}
+const describeGpus = (facts, spec, after) => `GPUs ${spec.model}: ${formatFraction(addGpus(facts, spec, 0))} → ${formatFraction(after)} of ${facts.quota.gpus[spec.model] || 0}`;
+
+const describeSpec = spec => `${spec.label}, ${spec.free} free`;
+
+const checkGpus = (facts, spec, [top, bottom]) => top > (facts.quota.gpus[spec.model] || 0) * bottom ? "over the quota" : "";
 
 function checkSpec(facts, spec, units, version) {
   if (spec.price === null) return "not sold yet";
   if (version?.shmSize > spec.memory) return "not enough memory for the app";
-  if (spec.free < units) return "no free unit";
-  const [top, bottom] = addGpus(facts, spec, units);
-  return top > (facts.quota.gpus[spec.model] || 0) * bottom ? "over the quota" : "";
+  if (spec.free < units) return "too few free units";
+  return checkGpus(facts, spec, addGpus(facts, spec, units));
 }
 
-// Return the effect of more units on the price, the budget and the quota. `units` is negative if they are released. `extra` is
-// the cost of other parts of the change in a month.
-function describeUnits(facts, budget, spec, units, problems, extra = 0n) {
+// Return the effect of more units, or of fewer if `units` is negative. `extra` is the cost of other parts of the change in a month.
+function describeUnits(facts, spec, units, problems, extra = 0n) {
   const price = parseMoney(spec.price) * BigInt(units);
   return [
-    `${formatHourly(price)} ${budget.currency} per hour${units > 0 ? " while it runs" : ""}`, ...budget.describe(price * HOURS_A_MONTH + extra, spec, problems),
-    `GPUs ${spec.model}: ${formatFraction(facts.quota.usedGpus[spec.model] || [0, 1])} → ${formatFraction(addGpus(facts, spec, units))} of ${facts.quota.gpus[spec.model] || 0}`,
+    `${formatMoney(price, 4).replace(/00$/, "")} ${facts.currency} per hour${units > 0 ? " while it runs" : ""}`, ...describeCost(facts, price * HOURS_A_MONTH + extra, spec, problems),
+    describeGpus(facts, spec, addGpus(facts, spec, units)),
   ];
 }
 
-// Add a line for each storage. In the page itself, the lines of many storages would be too large.
-function addStorages(storages) {
-  const template = find("storage");
-  for (const {name} of storages) {
+// Add a line for each name. In the page itself, many lines would be too large.
+function addRows(kind, items, text) {
+  const template = find(kind);
+  for (const {name, barrier, variable = ""} of items) {
     const row = template.content.firstElementChild.cloneNode(true);
-    row.dataset.storage = name;
-    row.querySelector("[type=checkbox]").name = `use-${name}`;
-    row.querySelector("[type=text]").name = `folder-${name}`;
-    row.querySelector("span").textContent = name;
+    Object.assign(row.querySelector("[type=checkbox]"), {name: `use-${name}`, disabled: !!barrier});
+    Object.assign(row.querySelector("[type=text]"), {name: `${text}-${name}`, value: variable});
+    row.querySelector("span").textContent = barrier ? `${name} (${barrier})` : name;
     template.before(row);
   }
 }
 
+const sortByName = mounts => mounts.sort((one, other) => one.name < other.name ? -1 : 1);
+
 function startInstanceForm(form, facts, offers) {
-  addStorages(facts.storages);
+  addRows("storage", facts.storages, "folder");
+  addRows("secret", facts.secrets, "variable");
   const fields = form.elements;
-  const budget = new Budget(facts, offers.currency);
   setOptions(fields.app, offers.apps.filter(app => app.versions.length).map(app => [app.name, app.title]));
 
-  function findApp() {
-    return offers.apps.find(app => app.name === fields.app.value);
-  }
+  const findApp = () => offers.apps.find(app => app.name === fields.app.value);
 
   function checkVersion(version) {
     if (version.exposures.some(name => !facts.exposure.includes(name))) return "not in your tariff plan";
@@ -265,270 +271,296 @@ function startInstanceForm(form, facts, offers) {
 
   fields.replicas.addEventListener("input", () => { fields.gpuSpec.dataset.isChosen = "true"; });
 
-  function findVersion() {
-    return findApp()?.versions.find(each => each.version === fields.version.value);
-  }
+  const findCluster = () => offers.clusters.find(each => each.name === fields.cluster.value);
+  const findVersion = () => findApp()?.versions.find(each => each.version === fields.version.value);
 
   function showVersions() {
-    const problems = setOptions(fields.version, (findApp()?.versions || []).map(each => [each.version, each.version, checkVersion(each)]));
+    const problems = setOptions(fields.version, (findApp()?.versions || []).map(each => [each.version, each.title, checkVersion(each)]));
     const folders = findVersion()?.folders || [];
     find("folders").replaceChildren(...folders.map(folder => new Option(folder.description, folder.path)));
     return problems;
   }
 
   function showPlace() {
-    const clusters = offers.clusters.filter(each => each.lifecycle !== "Retired" && listSpecs(facts, offers, each.name).length);
-    setOptions(fields.cluster, clusters.map(each => [each.name, each.title === each.name ? each.name : `${each.title} (${each.name})`]));
+    setClusters(fields.cluster, offers, name => listSpecs(facts, offers, name).length);
     const units = Number(fields.replicas.value) || 1;
-    const problems = setOptions(fields.gpuSpec, listSpecs(facts, offers, fields.cluster.value).map(spec => [spec.name, describeSpec(spec, offers.currency), checkSpec(facts, spec, units, findVersion())]));
-    form.querySelector("#ssh-field").hidden = !offers.clusters.some(each => each.name === fields.cluster.value && each.ssh);
-    for (const row of form.querySelectorAll("[data-storage]")) {
-      const storage = facts.storages.find(each => each.name === row.dataset.storage);
-      const barrier = storage.access === "Bucket" ? "a bucket is no folder" : storage.access === "ReadWriteOnce" ? storage.barrier : "";
-      row.hidden = storage.cluster !== fields.cluster.value;
-      row.querySelector("[type=checkbox]").disabled = Boolean(barrier);
-      row.querySelector("span").textContent = barrier ? `${storage.name} (${barrier})` : storage.name;
-    }
+    const specs = listSpecs(facts, offers, fields.cluster.value).map(spec => [spec.name, describeSpec(spec), checkSpec(facts, spec, units, findVersion())]);
+    const problems = setOptions(fields.gpuSpec, specs);
+    const causes = [...new Set(specs.map(([, , cause]) => cause))].join(", ");
+    if (!fields.gpuSpec.value) problems.push([`No GPU spec is possible: ${causes || "your tariff plan and quota allow none"}.`, "gpuSpec"]);
+    find("ssh-field").hidden = !findCluster()?.ssh;
+    for (const {name, cluster} of [...facts.storages, ...facts.secrets]) fields[`use-${name}`].closest(".field").hidden = cluster !== fields.cluster.value;
     return problems;
   }
 
-  // Propose a folder of the app for each chosen storage, until the user writes another.
+  // Return the chosen storages or secrets in the cluster, each with its text field.
+  function listChosen(items, text) {
+    const chosen = items.filter(({name, cluster}) => cluster === fields.cluster.value && fields[`use-${name}`].matches(":checked:enabled"));
+    return chosen.map(item => [item, fields[`${text}-${item.name}`]]);
+  }
+
+  // Propose a folder of the app for each chosen storage, if possible that of its name. A folder of the app stays.
   function proposeFolders() {
     const folders = (findVersion()?.folders || []).map(each => each.path);
-    const inputs = [...form.querySelectorAll("[data-storage]:not([hidden]):has(:checked:enabled) [type=text]")];
-    const used = inputs.filter(input => input.dataset.isChosen).map(input => input.value.trim());
-    for (const input of inputs.filter(input => !input.dataset.isChosen)) {
-      input.value = folders.find(path => !used.includes(path)) || "";
+    for (const input of form.querySelectorAll(".field:has([type=checkbox]:not(:checked)) [list]:not([data-is-chosen])")) input.value = "";
+    const inputs = listChosen(facts.storages, "folder");
+    const stays = ([, input]) => input.dataset.isChosen || folders.includes(input.value);
+    const used = inputs.filter(stays).map(([, input]) => read(input));
+    for (const [{name}, input] of inputs.filter(each => !stays(each))) {
+      const free = folders.filter(path => !used.includes(path));
+      input.value = free.find(path => name.includes(path.split("/").pop())) || free[0] || "";
       used.push(input.value);
     }
   }
 
-  function checkFolder(path, storage) {
-    const {pattern, maxLength, systemPaths} = facts.mount;
-    if (!new RegExp(`^(?:${pattern})$`).test(path) || /\/\.{1,2}(?:\/|$)/.test(path)) return [`Write the folder of ${storage} in the container, such as /workspace/data.`];
-    if (path.length > maxLength) return [`The folder of ${storage} has at most ${maxLength} characters.`];
-    return systemPaths.some(each => `${path}/`.startsWith(`${each}/`)) ? [`${path} belongs to the system: choose a folder below /workspace, for example.`] : [];
-  }
-
   function listMounts(replicas, problems) {
     const mounts = [];
-    for (const row of form.querySelectorAll("[data-storage]")) {
-      if (row.hidden || !row.querySelector(":checked:enabled")) continue;
-      const mountPath = row.querySelector("[type=text]").value.trim();
-      const storage = facts.storages.find(each => each.name === row.dataset.storage);
-      problems.push(...checkFolder(mountPath, storage.name));
-      if (storage.access === "ReadWriteOnce" && replicas > 1) problems.push(`${storage.name} is a storage for one replica: choose 1 replica, or another storage.`);
+    for (const [storage, field] of listChosen(facts.storages, "folder")) {
+      const mountPath = read(field);
+      problems.push(...checkValidity([field]));
+      if (storage.access === "ReadWriteOnce" && replicas > 1) problems.push([`${storage.name} is a storage for one replica: choose 1 replica, or another storage.`, "replicas"]);
       for (const other of mounts) {
         const [outer, inner] = [mountPath, other.mountPath].sort();
-        if (outer === inner) problems.push(`Two storages have the folder ${mountPath}.`);
-        else if (inner.startsWith(`${outer}/`)) problems.push(`${inner} is inside ${outer}, the folder of another storage.`);
+        if (outer === inner) problems.push([`Two storages have the folder ${mountPath}.`, field.name]);
+        else if (outer && inner.startsWith(`${outer}/`)) problems.push([`${inner} is inside ${outer}, the folder of another storage.`, field.name]);
       }
       mounts.push({name: storage.name, mountPath});
     }
     if (mounts.length > 30) problems.push("An instance mounts at most 30 storages.");
-    return mounts.sort((one, other) => one.name < other.name ? -1 : 1);
+    return sortByName(mounts);
   }
 
-  // Name the folders of the app that are at or below no mount, as the rule unsaved-folder does.
+  function listVariables(problems) {
+    const variables = [];
+    for (const [{name: key, reference}, field] of listChosen(facts.secrets, "variable")) {
+      const name = read(field);
+      problems.push(...checkValidity([field]));
+      if (variables.some(each => each.name === name)) problems.push([`Two secrets have the variable ${name}.`, field.name]);
+      variables.push({name, key, text: `      - name: ${scalar(name)}\n        valueFrom:\n          secretKeyRef:\n${reference}`});
+    }
+    return sortByName(variables);
+  }
+
+  // Name the same folders as the rule unsaved-folder.
   function showUnsavedFolders(mounts) {
     const folders = (findVersion()?.folders || []).filter(({path, optional}) => !optional && !mounts.some(mount => `${path}/`.startsWith(`${mount.mountPath}/`)));
     find("unsaved").hidden = !showItems(find("unsaved-folders"), folders.map(({path, description}) => description ? `${path}: ${description}` : path));
     return folders;
   }
 
-  // Return the new storages for the folders, if the user wants them. Each has the name of the instance and of its folder.
+  // Return the new storages for the folders, if the user wants them.
   function listNewStorages(name, folders, problems) {
     const specs = offers.storageSpecs.filter(spec => spec.cluster === fields.cluster.value && spec.access !== "Bucket" && spec.price !== null);
-    setOptions(fields.storageSpec, specs.map(spec => [spec.name, `${spec.name}: ${spec.access}, ${spec.price} ${offers.currency} per GiB and month`]));
+    const isShared = spec => spec.access === "ReadWriteMany";
+    specs.sort((one, other) => isShared(other) - isShared(one));
+    setOptions(fields.storageSpec, specs.map(spec => [spec.name, spec.label]));
     if (!name || !fields.createStorages.checked || !folders.length) return [];
-    const size = parseSize(fields.size.value.trim());
+    const size = parseSize(read(fields.size));
     const spec = specs.find(each => each.name === fields.storageSpec.value);
-    if (!spec) problems.push("No storage spec is for sale.");
-    else if (size === null) problems.push("Write a size of each storage, such as 50Gi.");
+    if (!spec) problems.push(["No storage spec is for sale.", "storageSpec"]);
+    else if (size === null) problems.push(["Write a size of each storage, such as 50Gi.", "size"]);
     if (!spec || size === null) return [];
     return folders.map(({path}) => {
       const storage = `${name}-${path.split("/").pop().toLowerCase().replace(/[^a-z0-9]+/g, "-")}`;
-      problems.push(...checkName(storage, 32, {...facts, names: facts.storages.map(each => each.name)}, "storage"));
+      problems.push(...checkName(storage, 32, {...facts, names: facts.storages.map(each => each.name)}, "storage", "createStorages"));
       return {name: storage, mountPath: path, size, spec};
     });
   }
 
   function build() {
-    const name = fields.name.value.trim();
+    const name = read(fields.name);
     const replicas = Number(fields.replicas.value);
-    const problems = [...checkName(name, 24, facts, "instance"), ...showVersions(), ...showPlace()];
-    if (!Number.isInteger(replicas) || replicas < 1 || replicas > 100) problems.push("An instance has 1 to 100 replicas.");
-    if (!facts.isActive) problems.push("The tenant is not Active, so it can't run an instance.");
-    const cluster = offers.clusters.find(each => each.name === fields.cluster.value);
-    if (cluster && !cluster.public && findVersion()?.exposures.includes("Public")) problems.push(`${cluster.name} allows no Public ports: choose another app or cluster.`);
-    if (!fields.version.value) problems.push(facts.canLogIn ? "No version of this app is possible in your tariff plan." : "Nobody could log in to this app: first add a member with a subject.");
+    const problems = [...checkName(name, 24, facts, "instance"), ...showVersions(), ...showPlace(), ...checkValidity([fields.replicas]), ...facts.barriers];
+    const cluster = findCluster();
+    if (cluster && !cluster.public && findVersion()?.exposures.includes("Public")) problems.push([`${cluster.name} allows no Public ports: choose another app or cluster.`, "cluster"]);
+    if (!fields.version.value) problems.push([facts.versionProblem, "app"]);
     proposeFolders();
     const mounts = listMounts(replicas, problems);
+    const variables = listVariables(problems);
     const created = listNewStorages(name, showUnsavedFolders(mounts), problems);
-    const hasSsh = fields.ssh.checked && !form.querySelector("#ssh-field").hidden;
-    const spec = offers.gpuSpecs.find(each => each.cluster === fields.cluster.value && each.name === fields.gpuSpec.value);
-    const effect = describeNames(facts);
-    if (!spec) {
-      problems.push("No GPU spec of your tariff plan and quota has enough free units.");
-    } else if (Number.isInteger(replicas) && replicas >= 1 && spec.price !== null) {
-      effect.push(...describeUnits(facts, budget, spec, replicas, problems, created.reduce((sum, each) => sum + storageCost(each.spec, each.size), 0n)));
+    const hasSsh = fields.ssh.checked && !find("ssh-field").hidden;
+    const spec = findSpec(offers.gpuSpecs, fields.cluster.value, fields.gpuSpec.value);
+    const effect = [...facts.notes];
+    if (spec && fields.replicas.checkValidity() && spec.price !== null) {
+      effect.push(...describeUnits(facts, spec, replicas, problems, created.reduce((sum, each) => sum + storageCost(each.spec, each.size), 0n)));
       if (created.length) {
         const {spec: storageSpec, size} = created[0];
         effect.push(checkSize(facts, storageSpec, created.length * size, 0, problems, size), checkCount(facts, "storages", problems, created.length));
-        effect.push("The command creates all files in one pull request. Without a terminal, first create the storages with New storage, and then choose them here.");
       }
     }
-    if (created.some(each => each.spec.access === "ReadWriteOnce") && replicas > 1) problems.push("The new storages are for one replica: choose 1 replica, or another storage spec.");
-    if (hasSsh && !facts.hasSshKeys) effect.push("No Admin or Member of the tenant has an SSH key yet: add sshKeys to a user in members.yaml.");
+    if (created.some(each => each.spec.access === "ReadWriteOnce") && replicas > 1) problems.push(["The new storages are for one replica: choose 1 replica, or another storage spec.", "replicas"]);
+    if (hasSsh) effect.push(...facts.sshNotes);
     effect.push(checkCount(facts, "instances", problems));
     const lines = [
       ...facts.header, `  name: ${scalar(name)}`, "spec:", `  cluster: ${scalar(fields.cluster.value)}`, `  gpuSpec: ${scalar(fields.gpuSpec.value)}`,
       "  app:", `    name: ${scalar(fields.app.value)}`, `    version: ${scalar(fields.version.value)}`,
+      ...(variables.length ? ["  container:", "    env:"] : []), ...variables.map(each => each.text),
       ...(replicas > 1 ? [`  replicas: ${replicas}`] : []), ...(hasSsh ? ["  access:", "    - SSH"] : []),
-      ...(mounts.length ? ["  storages:"] : []),
-      ...mounts.flatMap(mount => [`    - name: ${scalar(mount.name)}`, `      mountPath: ${scalar(mount.mountPath)}`]),
+      ...(mounts.length + created.length ? ["  storages:"] : []),
+      ...sortByName([...mounts, ...created]).flatMap(mount => [`    - name: ${scalar(mount.name)}`, `      mountPath: ${scalar(mount.mountPath)}`]),
     ];
     const words = [
       "allot", "instance", "create", `${facts.tenant}/${name}`, "--cluster", fields.cluster.value, "--gpu-spec", fields.gpuSpec.value,
-      "--app", `${fields.app.value}:${fields.version.value}`, ...(replicas > 1 ? ["--replicas", String(replicas)] : []), ...(hasSsh ? ["--access", "SSH"] : []),
-      ...mounts.flatMap(mount => ["--storage", `${mount.name}:${mount.mountPath}`]),
+      "--app", `${fields.app.value}:${fields.version.value}`, ...(replicas > 1 ? ["--replicas", `${replicas}`] : []), ...(hasSsh ? ["--access", "SSH"] : []),
+      ...variables.flatMap(each => ["--secret", `${each.name}=${each.key}`]), ...mounts.flatMap(mount => ["--storage", `${mount.name}:${mount.mountPath}`]),
       ...(created.length ? ["--storage-spec", created[0].spec.name] : []), ...created.flatMap(each => ["--new-storage", `${each.name}:${formatSize(each.size)}:${each.mountPath}`]), "--pr",
     ];
-    return {problems, effect, path: `tenants/${facts.tenant}/instances/${name}.yaml`, text: created.length ? null : `${lines.join("\n")}\n`, command: words.map(shellWord).join(" "), isNew: true};
+    const [folder, header] = [`tenants/${facts.tenant}`, facts.header.map(line => line.replace("GPUInstance", "GPUStorage"))];
+    const [path, text] = [`${folder}/instances/${name}.yaml`, `${lines.join("\n")}\n`];
+    const files = created.map(each => [`${folder}/storages/${each.name}.yaml`, writeStorage(header, each.name, each.spec, formatSize(each.size))]);
+    return {problems, effect, path, text, files: files.length ? [...files, [path, text]] : [], command: joinWords(words), isNew: true};
   }
   return build;
+}
+
+function writeStorage(header, name, spec, size, preparation = []) {
+  return [...header, `  name: ${scalar(name)}`, "spec:", `  cluster: ${scalar(spec.cluster)}`, `  storageSpec: ${scalar(spec.name)}`, `  size: ${size}`, ...preparation, ""].join("\n");
+}
+
+// Return the lines of a source; null if the text has none of the formats.
+function describeSource(formats, text) {
+  const url = text.replace(new RegExp(formats.huggingFace), (_, model, revision = "main") => `https://huggingface.co/${model}/resolve/${revision}/`);
+  for (const [kind, format] of formats.patterns) {
+    const {groups} = new RegExp(format).exec(url) || {};
+    if (groups) return ["  prepare:", "    source:", `      ${kind}:`, ...Object.keys(groups).filter(key => groups[key]).map(key => `        ${key}: ${scalar(groups[key])}`)];
+  }
+  return null;
 }
 
 function startStorageForm(form, facts, offers) {
   const fields = form.elements;
-  const budget = new Budget(facts, offers.currency);
-
-  function showChoices() {
-    const clusters = offers.clusters.filter(each => each.lifecycle !== "Retired" && offers.storageSpecs.some(spec => spec.cluster === each.name));
-    setOptions(fields.cluster, clusters.map(each => [each.name, each.title === each.name ? each.name : `${each.title} (${each.name})`]));
-    setOptions(fields.storageSpec, offers.storageSpecs.filter(spec => spec.cluster === fields.cluster.value).map(spec => [spec.name, `${spec.name}: ${spec.access}, ${spec.price === null ? "–" : spec.price} ${offers.currency} per GiB and month`, spec.price === null ? "not sold yet" : ""]));
-  }
 
   function build() {
-    showChoices();
-    const name = fields.name.value.trim();
-    const text = fields.size.value.trim();
+    setClusters(fields.cluster, offers, name => offers.storageSpecs.some(spec => spec.cluster === name));
+    const cluster = fields.cluster.value;
+    setOptions(fields.storageSpec, offers.storageSpecs.filter(spec => spec.cluster === cluster).map(spec => [spec.name, spec.label, spec.price === null ? "not sold yet" : ""]));
+    const name = read(fields.name);
+    const text = read(fields.size);
     const size = parseSize(text);
-    const source = fields.source.value.trim();
-    const isSource = /^(?:(?:hf:[^/ ]+\/[^/ ]+\/|https:\/\/)[^ #]+#sha256=[0-9a-f]{64}|(?:storage|snapshot):[a-z0-9/-]+|s3:https:\/\/[^ ]+|image:[^ ]+@sha256:[0-9a-f]{64})$/.test(source);
+    const spec = findSpec(offers.storageSpecs, cluster, fields.storageSpec.value);
+    const isBucket = find("source-field").hidden = spec?.access === "Bucket";
+    const source = isBucket ? "" : read(fields.source);
+    const preparation = source ? describeSource(facts.sources, source) : [];
     const problems = checkName(name, 32, facts, "storage");
-    if (source && !isSource) problems.push("Write the source in a form below the field, with its hash.");
-    const spec = offers.storageSpecs.find(each => each.cluster === fields.cluster.value && each.name === fields.storageSpec.value);
-    const effect = describeNames(facts);
-    if (!spec) problems.push("No storage spec is for sale.");
-    else if (size === null) problems.push("Write a size such as 50Gi.");
-    else effect.push(...describeSize(facts, budget, spec, size, 0, problems));
+    const {sizes, own, formatProblem} = facts.sources;
+    const least = sizes[`${cluster}/${source}`];
+    if (!preparation) problems.push([formatProblem, "source"]);
+    else if (!least && new RegExp(own).test(source)) problems.push([`You have no ${source} in ${cluster}.`, "source"]);
+    if (size !== null && size < least) problems.push([`The source has ${formatSize(least)}: write this size or more.`, "size"]);
+    const effect = [...facts.notes];
+    if (!spec) problems.push(["No storage spec is for sale.", "storageSpec"]);
+    else if (size === null) problems.push(["Write a size such as 50Gi.", "size"]);
+    else effect.push(...describeSize(facts, spec, size, 0, problems));
     effect.push(checkCount(facts, "storages", problems));
-    const lines = [...facts.header, `  name: ${scalar(name)}`, "spec:", `  cluster: ${scalar(fields.cluster.value)}`, `  storageSpec: ${scalar(fields.storageSpec.value)}`, `  size: ${text}`];
-    const words = ["allot", "storage", "create", `${facts.tenant}/${name}`, "--cluster", fields.cluster.value, "--storage-spec", fields.storageSpec.value, "--size", text, ...(source ? ["--source", source] : []), "--pr"];
-    return {problems, effect, path: `tenants/${facts.tenant}/storages/${name}.yaml`, text: source ? null : `${lines.join("\n")}\n`, command: words.map(shellWord).join(" "), isNew: true};
+    const words = ["allot", "storage", "create", `${facts.tenant}/${name}`, "--cluster", cluster, "--storage-spec", spec?.name, "--size", text, ...(source ? ["--source", source] : []), "--pr"];
+    return {problems, effect, path: `tenants/${facts.tenant}/storages/${name}.yaml`, text: writeStorage(facts.header, name, spec || {}, text, preparation || []), command: joinWords(words), isNew: true};
   }
   return build;
 }
 
-// Return the effect of a storage that grows from one size to another.
-function describeSize(facts, budget, spec, size, before, problems) {
+// Return the effect of a storage that grows.
+function describeSize(facts, spec, size, before, problems) {
   const line = checkSize(facts, spec, size, before, problems);
-  return [...budget.describe(storageCost(spec, size - before), spec, problems), line];
+  return [...describeCost(facts, storageCost(spec, size - before), spec, problems), line];
 }
 
 // Return the cost of a size in a month.
-function storageCost(spec, size) {
-  return spec.price === null ? 0n : parseMoney(spec.price) * BigInt(Math.round(size / 2 ** 20)) / 1024n;
-}
+const storageCost = (spec, size) => spec.price === null ? 0n : parseMoney(spec.price) * BigInt(Math.round(size / 2 ** 20)) / 1024n;
 
-// Return the declared size before and after a change, and add the problems of the size. `one` is the size of each storage.
+// Return the declared size before and after a change, and add its problems. `one` is the size of each storage.
 function checkSize(facts, spec, size, before, problems, one = size) {
-  if (one < spec.minSize || one > spec.maxSize) problems.push(`${spec.name} has sizes from ${formatSize(spec.minSize)} to ${formatSize(spec.maxSize)}.`);
-  if (size - before > spec.free) problems.push(`Only ${formatSize(spec.free)} of ${spec.name} is free in ${spec.cluster}.`);
+  if (one < spec.minSize || one > spec.maxSize) problems.push([`${spec.name} has sizes from ${formatSize(spec.minSize)} to ${formatSize(spec.maxSize)}.`, "size"]);
+  if (size - before > spec.free) problems.push([`Only ${formatSize(spec.free)} of ${spec.name} is free in ${spec.cluster}.`, "size"]);
   const [used, limit] = facts.quota.storage;
-  if (used - before + size > limit) problems.push(`The quota allows ${formatSize(limit)} of storage, and ${formatSize(used)} is declared.`);
+  if (used - before + size > limit) problems.push([`The quota allows ${formatSize(limit)} of storage, and ${formatSize(used)} is declared.`, "size"]);
   return `Storage: ${formatSize(used)} → ${formatSize(used - before + size)} of ${formatSize(limit)}`;
 }
 
 function startGrowForm(form, facts, offers) {
-  const budget = new Budget(facts, offers.currency);
   return () => {
-    const text = form.elements.size.value.trim();
+    const text = read(form.elements.size);
     const size = parseSize(text);
-    const problems = [];
-    const effect = [];
-    const spec = offers.storageSpecs.find(each => each.cluster === facts.cluster && each.name === facts.storageSpec);
-    if (size === null) problems.push("Write a size such as 200Gi.");
-    else if (size <= facts.size) problems.push(`A storage never shrinks: write more than ${formatSize(facts.size)}.`);
-    else if (spec) effect.push(...describeSize(facts, budget, spec, size, facts.size, problems));
-    if (facts.copy && size > facts.copy[1]) problems.push(`${facts.copy[0]} copies this storage, so it can't be smaller: first grow ${facts.copy[0]}.`);
-    return {problems, effect, path: facts.path, text: `spec:\n  size: ${text}`, command: `allot storage grow ${facts.tenant}/${facts.name} ${text} --pr`, isNew: false};
+    const [problems, effect] = [[], []];
+    const spec = findSpec(offers.storageSpecs, facts.cluster, facts.storageSpec);
+    if (size === null) problems.push(["Write a size such as 200Gi.", "size"]);
+    else if (size <= facts.size) problems.push([facts.shrinkProblem, "size"]);
+    else if (spec) effect.push(...describeSize(facts, spec, size, facts.size, problems));
+    if (facts.copy && size > facts.copy[1]) problems.push([facts.copy[0], "size"]);
+    return {problems, effect, text: `  size: ${text}`, command: `allot storage grow ${facts.tenant}/${facts.name} ${text} --pr`};
   };
 }
 
 function startResizeForm(form, facts, offers) {
   const fields = form.elements;
-  const budget = new Budget(facts, offers.currency);
   const specs = listSpecs(facts, offers, facts.cluster);
-  const old = offers.gpuSpecs.find(each => each.cluster === facts.cluster && each.name === facts.gpuSpec);
-  fields.gpuSpec.append(...specs.map(spec => new Option(describeSpec(spec, offers.currency), spec.name)));
+  const old = findSpec(offers.gpuSpecs, facts.cluster, facts.gpuSpec);
+  fields.gpuSpec.append(...specs.map(spec => new Option(describeSpec(spec), spec.name)));
   fields.gpuSpec.value = facts.gpuSpec;
   fields.replicas.value = facts.replicas;
   return () => {
     const replicas = Number(fields.replicas.value);
     const spec = specs.find(each => each.name === fields.gpuSpec.value);
     const [held, isSame] = [facts.state === "Running" ? facts.replicas : 0, fields.gpuSpec.value === facts.gpuSpec];
-    const effect = ["The instance restarts. Its own disk is erased, and its storages stay."];
-    const problems = [];
-    if (!spec) problems.push("Choose a GPU spec.");
-    else if (!Number.isInteger(replicas) || replicas < 1 || replicas > 100) problems.push("An instance has 1 to 100 replicas.");
-    else if (isSame && replicas === facts.replicas) problems.push("Choose another GPU spec or another number of replicas.");
+    const effect = isSame ? [] : [...facts.actions.resize.notes];
+    const problems = checkValidity([fields.replicas]);
+    if (!spec) problems.push(["Choose a GPU spec.", "gpuSpec"]);
+    else if (isSame && replicas === facts.replicas) problems.push([facts.resizeProblem, "gpuSpec"]);
     else if (spec.price === null || !old || old.price === null) effect.push("The plan shows the cost.");
-    else if (held) {
+    else if (held && !problems.length) {
       const units = isSame ? replicas - held : replicas;
-      if (units > spec.free) problems.push(`${spec.name}: no free unit.`);
+      const rest = addGpus(facts, old, -held);
+      const gpus = addGpus(facts, spec, replicas, spec.model === old.model ? rest : undefined);
+      const problem = units > spec.free ? "too few free units" : checkGpus(facts, spec, gpus);
+      if (problem) problems.push([`${spec.name}: ${problem}.`, "gpuSpec"]);
       const extra = isSame ? 0n : -parseMoney(old.price) * BigInt(held) * HOURS_A_MONTH;
-      effect.push(...budget.describe(parseMoney(spec.price) * BigInt(units) * HOURS_A_MONTH + extra, spec, problems));
+      effect.push(...describeCost(facts, parseMoney(spec.price) * BigInt(units) * HOURS_A_MONTH + extra, spec, problems), describeGpus(facts, spec, gpus));
+      if (spec.model !== old.model) effect.push(describeGpus(facts, old, rest));
     }
-    if (replicas > 1 && facts.singleMounts.length) problems.push(`${facts.singleMounts[0]} is a storage for one replica.`);
-    return {problems, effect, path: facts.path, text: `spec:\n  gpuSpec: ${fields.gpuSpec.value}\n  replicas: ${replicas}`, command: `allot set instance/${facts.tenant}/${facts.name} gpuSpec=${fields.gpuSpec.value} replicas=${replicas} --pr`, isNew: false};
+    if (replicas > 1 && facts.singleMounts.length) problems.push([`${facts.singleMounts[0]} is a storage for one replica.`, "replicas"]);
+    return {problems, effect, text: `  gpuSpec: ${fields.gpuSpec.value}\n  replicas: ${replicas}`, command: `allot set instance/${facts.tenant}/${facts.name} gpuSpec=${fields.gpuSpec.value} replicas=${replicas} --pr`};
   };
 }
 
 function startStateForm(form, facts, offers) {
   const isStart = facts.state !== "Running";
   const [state, verb] = isStart ? ["Running", "start"] : ["Stopped", "stop"];
-  const budget = new Budget(facts, offers.currency);
-  const spec = offers.gpuSpecs.find(each => each.cluster === facts.cluster && each.name === facts.gpuSpec);
+  const spec = findSpec(offers.gpuSpecs, facts.cluster, facts.gpuSpec);
   return () => {
     const problems = [...facts.barriers];
-    const effect = [isStart ? "It takes its units again, and costs money while it runs." : "It releases its units, and costs nothing. Its own disk is erased, and its storages stay."];
-    if (isStart && !facts.isActive) problems.push("The tenant is not Active, so it can't run an instance.");
+    const effect = [...facts.actions.state.notes];
     const problem = isStart && spec ? checkSpec(facts, spec, facts.replicas) : "";
     if (problem) problems.push(`${spec.name}: ${problem}.`);
     if (!spec || spec.price === null) effect.push(`${facts.gpuSpec} is not for sale: the plan shows the effect.`);
-    else if (facts.isActive) effect.push(...describeUnits(facts, budget, spec, isStart ? facts.replicas : -facts.replicas, problems));
+    else if (facts.isActive) effect.push(...describeUnits(facts, spec, isStart ? facts.replicas : -facts.replicas, problems));
     if (isStart && spec) effect.push(`Free units of ${spec.name}: ${spec.free}`);
-    return {problems, effect, path: facts.path, text: `spec:\n  state: ${state}`, command: `allot instance ${verb} ${facts.tenant}/${facts.name} --pr`, isNew: false};
+    return {problems, effect, text: `  state: ${state}`, command: `allot instance ${verb} ${facts.tenant}/${facts.name} --pr`};
   };
 }
 
 function startMemberForm(form, facts) {
   const fields = form.elements;
   return () => {
-    const user = {name: fields.name.value.trim(), role: fields.role.value, login: fields.login.value.trim(), subject: fields.subject.value.trim()};
-    const problems = checkName(user.name, 32, facts, "person");
-    if (user.login && !/^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,38}[A-Za-z0-9_])?(?:#[1-9][0-9]{0,17})?$/.test(user.login)) problems.push("The login is that of the forge, such as jo-k or jo-k#4711.");
-    if (user.subject && !/^[A-Za-z0-9][A-Za-z0-9._:|-]{0,99}$/.test(user.subject)) problems.push("The subject is the claim `sub` of the person's ID token.");
-    if (facts.names.length >= facts.most) problems.push(`The file has ${facts.most} users, which is the limit.`);
-    const effect = user.subject ? [] : ["Without a subject, this person can open instances only as a member of a group of the tenant."];
-    const words = ["allot", "member", "add", facts.tenant, user.name, "--role", user.role, ...(user.login ? ["--login", user.login] : []), ...(user.subject ? ["--subject", user.subject] : []), "--pr"];
-    const entry = ["name", "role", "login", "subject"].filter(field => user[field]).map((field, at) => `    ${at ? " " : "-"} ${field}: ${scalar(user[field])}`);
-    const text = [...facts.header, "spec:", "  users:", ...entry].join("\n");
-    const isNew = Boolean(facts.header.length);
-    return {problems, effect, path: facts.path, text: isNew ? `${text}\n` : text, command: words.map(shellWord).join(" "), isNew};
+    const keys = ["name", "role", "login", "subject"];
+    const user = Object.fromEntries(keys.map(key => [key, read(fields[key])]));
+    const problems = [...checkName(user.name, 32, facts, "person"), ...facts.barriers, ...checkValidity([fields.login, fields.subject])];
+    const effect = user.subject ? [] : [facts.noSubjectNote];
+    const words = ["allot", "member", "add", facts.tenant, user.name, ...keys.slice(1).flatMap(key => user[key] ? [`--${key}`, user[key]] : []), "--pr"];
+    const entry = keys.filter(key => user[key]).map((key, at) => `    ${at ? " " : "-"} ${key}: ${scalar(user[key])}`);
+    const text = [...facts.header, ...entry].join("\n");
+    return {problems, effect, text: facts.isNew ? `${text}\n` : text, command: joinWords(words), isNew: facts.isNew};
   };
+}
+
+function checkValidity(fields) {
+  return fields.filter(field => !field.checkValidity() || field.required && !read(field)).map(field => [`${field.labels[0].textContent.trim()}: ${read(field) ? "this is not" : "write"} ${field.title || "a value"}.`, field.name]);
+}
+
+// Return the effect of the removal of an instance or a storage.
+function describeDeletion(facts, offers) {
+  const [unit, volume] = [findSpec(offers.gpuSpecs, facts.cluster, facts.gpuSpec), findSpec(offers.storageSpecs, facts.cluster, facts.storageSpec)];
+  const units = facts.state === "Running" && facts.isActive ? -facts.replicas : 0;
+  if (volume) return [...describeSize(facts, volume, 0, facts.size, []), checkCount(facts, "storages", [], -1)];
+  return unit?.price ? [...describeUnits(facts, unit, units, []), checkCount(facts, "instances", [], -1)] : ["The plan shows the cost."];
 }
 
 // A form with several changes of a resource. `{field}` in the texts of a change stands for the value of a field.
@@ -537,15 +569,25 @@ function startActionForm(form, facts, offers) {
   return () => {
     const name = form.elements.action?.value || Object.keys(facts.actions)[0];
     for (const part of form.querySelectorAll("[data-action]")) part.hidden = part.dataset.action !== name;
-    const action = facts.actions[name];
-    if (action.form) return (builds[name] ||= FORMS[action.form](form, facts, offers))();
+    const {form: kind, variants, instruction, cost} = facts.actions[name];
+    if (cost) facts.added = parseMoney(cost);
+    if (kind) return {...(builds[name] ||= FORMS[kind](form, facts, offers))(), instruction, action: name};
     const fields = [...form.querySelectorAll(`[data-action="${name}"] [data-field]`)];
-    const values = Object.fromEntries(fields.map(field => [field.dataset.field, field.value.trim()]));
-    const problems = fields.filter(field => !field.value.trim() || !field.checkValidity()).map(field => `${field.labels[0].textContent}: ${field.title || "write a value"}.`);
-    if (values.name) problems.push(...checkName(values.name, action.longest, {...facts, names: action.names}, "file"));
-    const fillIn = (text, quote) => text.replace(/\{(\w+)\}/g, (_, field) => quote(values[field]));
-    const command = action.command.map(word => shellWord(fillIn(word, String))).join(" ");
-    return {problems, effect: action.notes, path: fillIn(action.path, String) || facts.path, text: action.text ? fillIn(action.text, value => /^[0-9]+$/.test(value) ? value : scalar(value)) : null, command, isNew: Boolean(action.path)};
+    const values = Object.fromEntries(fields.map(field => [field.dataset.field, read(field)]));
+    const action = {...facts.actions[name], ...variants[fields.find(each => each.options)?.value]};
+    const problems = [...action.barriers, ...checkValidity(fields)];
+    if (values.name) problems.push(...checkName(values.name, action.longest, {...facts, names: action.names}, "file", `${name}-name`));
+    const fillIn = (text, quote = String) => text.replace(/\{(\w+)\}/g, (_, field) => quote(values[field], field));
+    const {field: number, limit, isSize, gpuSpec, text} = action.minimum || {};
+    const amount = (isSize ? parseSize : Number)(values[number]);
+    const spec = gpuSpec && findSpec(offers.gpuSpecs, ...gpuSpec);
+    if (values[number] > "0" && (spec ? amount <= spec.free && !checkGpus(facts, spec, addGpus(facts, spec, amount)) : !(amount > limit))) problems.push([text, `${name}-${number}`]);
+    const command = joinWords(action.command.map(word => fillIn(word)));
+    const [field, pattern, warning] = action.warning || [];
+    const notes = field && !new RegExp(`^(?:${pattern})$`).test(values[field]) ? [...action.notes, warning] : action.notes;
+    const effect = notes.map(note => fillIn(note));
+    if (name === "delete" && !action.text) effect.push(...describeDeletion(facts, offers));
+    return {problems, effect, path: fillIn(action.path), text: action.text ? fillIn(action.text, (text, name) => name === "amount" ? text : scalar(text)) : null, command, isNew: !!action.path, instruction: fillIn(action.instruction), action: name};
   };
 }
 
@@ -554,8 +596,8 @@ const FORMS = {action: startActionForm, instance: startInstanceForm, storage: st
 async function startForm() {
   const form = find("change");
   if (!form) return;
-  const facts = readJson("facts");
-  let offers = null;
+  const facts = JSON.parse(find("facts").textContent);
+  let offers;
   if (form.dataset.offers) {
     if (location.protocol === "file:") {
       find("without-scripts").prepend("The form needs HTTP: open this page with allot portal serve.");
@@ -564,10 +606,11 @@ async function startForm() {
     const answer = await fetch(form.dataset.offers);
     if (!answer.ok) return;
     offers = await answer.json();
+    facts.currency = offers.currency;
     addReserved(offers, facts.reserved);
   }
   const build = FORMS[form.dataset.form](form, facts, offers);
-  const show = hasInput => showResult(facts, build(), hasInput);
+  const show = hasInput => showResult(Object.assign(facts, {added: null, isExceeded: false}), build(), hasInput);
   form.addEventListener("input", event => { event.target.dataset.isChosen = "true"; show(true); });
   form.addEventListener("submit", event => { event.preventDefault(); show(true); });
   form.hidden = !form.elements.length;

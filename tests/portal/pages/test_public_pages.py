@@ -1,0 +1,44 @@
+"""The public pages name shared GPU memory, and describe apps without a description by what they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.portal.pages.page_text import index_pages, read_text
+from tests.portal.pages.sample_areas import read_sample
+from tests.portal.pages.sample_site import create_place
+
+from allotment.portal.pages.page_renderer import Page
+from allotment.portal.pages.public_pages import build_public_pages
+from allotment.portal.pages.site_facts import SiteFacts
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> SiteFacts:
+    return read_sample(create_place(Path(tmp_path_factory.mktemp("public")))).site
+
+
+@pytest.fixture
+def pages(site: SiteFacts) -> dict[str, Page]:
+    return index_pages(build_public_pages(site))
+
+
+def test_the_home_page_warns_of_shared_memory(pages: dict[str, Page]) -> None:
+    text = read_text(pages["index.html"])
+    assert "1/4 nvidia-l4, 24Gi of GPU memory shared by 4: neighbours can use it up 0.21 EUR per hour" in text
+    assert "1 nvidia-l4, 24Gi of GPU memory 0.84 EUR per hour" in text
+
+
+@pytest.mark.parametrize("path", ["index.html", "catalog/index.html"])
+def test_an_app_without_a_description_says_what_it_runs(pages: dict[str, Page], path: str) -> None:
+    text = read_text(pages[path])
+    assert "ComfyUI Runs registry.example/apps/comfyui:0.6.0 with files in /workspace." in text
+    assert "Pictures from text, in the browser. Models belong in /workspace/models." in text
+
+
+def test_a_missing_page_names_only_the_pages_of_the_build(site: SiteFacts, pages: dict[str, Page]) -> None:
+    assert "Your area All tenants , for the platform team" in read_text(pages["404.html"])
+    own = index_pages(build_public_pages(site, "solo-ada"))["404.html"]
+    assert "The page of solo-ada" in read_text(own)
+    assert "All tenants" not in read_text(own)
