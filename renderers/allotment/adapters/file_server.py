@@ -33,6 +33,8 @@ _BUSY = {
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 }
+# dufs answers so when it deletes a part of an upload between finding the file and opening it.
+_BUSY_READS = _BUSY | {HTTPStatus.INTERNAL_SERVER_ERROR}
 
 
 class TransferError(Exception):
@@ -224,7 +226,8 @@ class FileServer:
         answer.close()
         self.close()  # the rest of the response isn't read
         reason = f"{method} {escape_unprintable(path)} was answered with {answer.status}"
-        raise TransferError(reason, is_temporary=answer.status in _BUSY, status=answer.status)
+        temporary_statuses = _BUSY_READS if method in {"HEAD", "GET"} else _BUSY
+        raise TransferError(reason, is_temporary=answer.status in temporary_statuses, status=answer.status)
 
 
 def _exchange(

@@ -10,6 +10,7 @@ import pytest
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.gitea import BOT, Gitea
 from tests.e2e.cloud import Cloud
+from tests.support.published import git
 
 PLAN = "platform/plans/starter.yaml"
 # The tenant of most tests has as many resources as all modules together declare.
@@ -33,3 +34,14 @@ def cloud(
     with start_cloud(*options, edits=QUOTA) as shared_cloud:
         yield shared_cloud
     cluster.client.delete("coordination.k8s.io/v1", "Lease", "allot-run", "default")
+
+
+@pytest.fixture(scope="module")
+def restored_declarations(cloud: Cloud) -> Iterator[None]:
+    """Let the next module have the declarations that were there before this one."""
+    before = git(cloud.root, "rev-parse", "HEAD")
+    yield
+    git(cloud.root, "pull", "-q", "--ff-only", cloud.url, "main")
+    git(cloud.root, "restore", "--source", before, "--staged", "--worktree", ".")
+    cloud.merged()
+    cloud.changes_synced()

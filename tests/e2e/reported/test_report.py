@@ -418,7 +418,7 @@ def test_a_stop_opens_the_file_at_the_forge(portal: RunningPortal, cloud: Cloud)
     with use_portal(portal, cloud, "bob") as user:
         user.open(f"tenants/{TENANT}/instances/webui.html")
         user.page.locator("summary").click()
-        assert user.read_file() == File(path, "spec:\n  state: Stopped")
+        assert user.read_file() == File(path, "  state: Stopped")
         user.open_forge()
         assert user.read_editor() == File(path, (cloud.root / path).read_text(encoding="utf-8"))
 

@@ -10,23 +10,11 @@ import pytest
 from tests.controlplane.gitea import ADMIN
 from tests.e2e.cloud import REPOSITORY, Cloud
 from tests.e2e.pulls import Person
-from tests.support.published import git
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("restored_declarations")]
 ADA = "tenants/solo-ada"
 WEBUI = f"{ADA}/instances/webui.yaml"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def declarations(cloud: Cloud) -> Iterator[None]:
-    """Let the next module have the declarations that were there before this one."""
-    before = git(cloud.root, "rev-parse", "HEAD")
-    yield
-    git(cloud.root, "pull", "-q", "--ff-only", cloud.url, "main")
-    git(cloud.root, "restore", "--source", before, "--staged", "--worktree", ".")
-    cloud.merged()
-    cloud.changes_synced()
 
 
 @pytest.fixture(scope="module")
