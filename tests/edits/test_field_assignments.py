@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.conftest import PROJECT
 
 from allotment.adapters.folder_source import FolderSource
-from allotment.edits.field_assignments import parse_declaration_name, set_fields
+from allotment.edits.field_assignments import parse_declaration_name, quote_path_name, set_fields, split_path
 from allotment.problems import OperationRefused
 from allotment.services.changes.declared_files import open_declarations
 
@@ -81,3 +83,13 @@ def test_a_label_with_dots_and_a_repeated_argument() -> None:
     assert (gone, new) == ("", "  labels:\n    my.team: x")
     _, _, new = assign("instance/solo-ada/webui", "container.args+=-v", "container.args+=a", "container.args+=-v")
     assert new.splitlines()[-3:] == ['      - "-v"', "      - a", '      - "-v"']
+
+
+@given(st.lists(st.text(st.characters(codec="ascii", exclude_characters='"', categories=["L", "N", "P", "Zs"])), min_size=1))
+def test_a_quoted_name_may_contain_dots(names: list[str]) -> None:
+    assert split_path(".".join(map(quote_path_name, names))) == tuple(names)
+
+
+def test_an_item_with_dots_in_its_name_is_named_in_quotes() -> None:
+    with pytest.raises(OperationRefused, match=r"^spec\.groups has no 'my\.team'$"):
+        assign("Members/ml-orbit", 'groups."my.team".role=Viewer')

@@ -17,8 +17,8 @@ def command(*, target: str, assignments: tuple[str, ...], options: ChangeOptions
 
     KIND/NAME is a kind and a name. The tenant or the cluster comes before the name: GPUInstance/TENANT/NAME,
     Stock/CLUSTER/NAME. FIELD is a path such as spec.gpuSpec; a path without spec or metadata begins in spec. An item of a
-    list has its name as its key: storages.models.mountPath. FIELD+=ITEM adds an item to a list, and FIELD- removes a field
-    or an item.
+    list has its name as its key: storages.models.mountPath. A name with dots is in double quotes. FIELD+=ITEM adds an item
+    to a list, and FIELD- removes a field or an item.
 
     By default, the command changes the file in the folder. It prints the difference and the plan. An invalid result changes
     nothing.
@@ -32,6 +32,7 @@ def command(*, target: str, assignments: tuple[str, ...], options: ChangeOptions
       allot set instance/solo-ada/webui 'storages+={name: models, mountPath: /models}' --push
       allot set storage/solo-ada/models size=200Gi
       allot set Stock/eu-1/l4-whole description-
+      allot set Members/ml-orbit 'groups."team.research".role=Viewer'
     """
     from allotment.edits.field_assignments import parse_declaration_name, set_fields
 

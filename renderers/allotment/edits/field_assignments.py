@@ -19,6 +19,7 @@ from allotment.edits.declarations import Declarations
 from allotment.problems import OperationRefused, quote_value
 
 _ASSIGNMENT = re.compile(r"(?P<path>[^=+-][^=]*?)(?P<operator>\+=|=)(?P<value>.*)", re.DOTALL)
+_SEGMENT = re.compile(r'"(?P<quoted>[^"]*)"(?![^.])|(?P<plain>[^.]*)')
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _REMOVAL = re.compile(r"(?P<path>[^=]+)-")
 _FORMAT = "write FIELD=VALUE, FIELD+=ITEM for a list, or FIELD- to remove a field"
@@ -90,9 +91,25 @@ def _parse_assignment(model: type[BaseModel], text: str) -> Edit:
     raise OperationRefused(f"{quote_value(text)} sets no field: {_FORMAT}")
 
 
+def split_path(text: str) -> tuple[str, ...]:
+    """Return the names in the path of a field. A name with dots is in double quotes: `groups."my.team".role`."""
+    path, position = list[str](), 0
+    while position <= len(text):
+        match = _SEGMENT.match(text, position)
+        assert match is not None  # `plain` matches any text
+        path.append(match["plain"] if match["quoted"] is None else match["quoted"])
+        position = match.end() + 1
+    return tuple(path)
+
+
+def quote_path_name(name: str) -> str:
+    """Return a name as `split_path` reads it in a path."""
+    return f'"{name}"' if "." in name else name
+
+
 def _find_field(model: type[BaseModel], text: str) -> tuple[tuple[str, ...], FieldType]:
     """Return the path and the type of a field. A path without `spec` or `metadata` at its start begins in `spec`."""
-    path = tuple(text.split("."))
+    path = split_path(text)
     if path[0] not in _TOP_FIELDS:
         path = ("spec", *path)
     if path[:2] == ("metadata", "labels") and len(path) > _LABEL_DEPTH:

@@ -106,3 +106,13 @@ def test_a_marked_storage_can_be_retained(place: Place, tmp_path: Path, allot: A
     assert f"\n{action['text']}\n" in (place.root / STORAGE).read_text()
     assert allot(*action["command"][1:-1], "--repo", place.root).code == 0
     assert (place.root / STORAGE).read_text() == before
+
+
+def test_the_role_of_a_group_with_dots_is_changed(place: Place, tmp_path: Path, allot: Allot) -> None:
+    members = "tenants/studio-kite/members.yaml"
+    edit(place.root, members, "  groups:\n", "  groups:\n    - name: sso.research\n      role: Viewer\n")
+    place.merge()
+    action = read_action(place, tmp_path, "members", "role")["variants"]["group sso.research"]
+    words = [word.replace("{role}", "Member") for word in action["command"][1:-1]]
+    assert allot(*words, "--repo", place.root).code == 0
+    assert "    - name: sso.research\n      role: Member\n" in (place.root / members).read_text()

@@ -9,6 +9,7 @@ from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.tenant_facts import MemberFacts
+from allotment.edits.field_assignments import quote_path_name
 from allotment.portal.pages.folder_patterns import FOLDER_HINT, match_app_folder, match_free_folder
 from allotment.portal.pages.form_facts import MAX_NAMES, describe_use, list_access, list_secret_keys, list_ssh_notes
 from allotment.portal.pages.page_action import Action, ActionField, add_item, remove_item
@@ -272,7 +273,7 @@ def _list_member_changes(area: TenantArea) -> Iterator[Action]:
                         "allot",
                         "set",
                         f"Members/{area.name}",
-                        f"{_list_name(member)}.{member.name}.role={{role}}",
+                        f"{_list_name(member)}.{quote_path_name(member.name)}.role={{role}}",
                         "--pr",
                     ),
                     instruction=f"Or set this field of the {member.kind.lower()} {member.name} in",
