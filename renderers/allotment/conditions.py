@@ -95,6 +95,7 @@ REMOVED_STILL_OPEN = "RemovedStillOpen"
 
 # Reasons why `allot publish` gives an instance no replicas.
 STOPPED_AS_DECLARED = "StoppedAsDeclared"
+ON_HOLD = "OnHold"
 TENANT_SUSPENDED = "TenantSuspended"
 VERSION_REVOKED = "VersionRevoked"
 NO_FREE_UNIT = "NoFreeUnit"

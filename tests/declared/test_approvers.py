@@ -90,3 +90,26 @@ def test_where_both_match_and_one_is_narrower_it_decides(first: str, other: str,
     assert (rule is None) == (not matching)
     if rule is not None and matching == {first, other} and is_wider(first, other) and not is_wider(other, first):
         assert rule.path == other
+
+
+def test_a_rule_for_the_hold_replaces_the_default_rule() -> None:
+    held = {"spec": {"hold": {"reason": "x"}}}
+    assert [
+        (field, holders.descriptions)
+        for field, holders in AUTHORITY.approvers_of_fields(
+            "tenants/acme/instances/web.yaml", "GPUInstance", held, None
+        )
+    ] == [("spec.hold", ("team platform (@acme/platform)",))]
+    rule = {"kind": "GPUInstance", "field": "spec.hold", "approvers": [{"team": "finance"}]}
+    spec = OwnershipSpec.model_validate(SPEC.model_dump(by_alias=True, exclude_none=True) | {"fields": [rule]})
+    authority = ChangeAuthority(spec, {"acme": ACME}.get, {})
+    owners = [
+        holders.descriptions
+        for _, holders in authority.approvers_of_fields("tenants/acme/instances/web.yaml", "GPUInstance", None, held)
+    ]
+    assert owners == [("team finance",)]
+
+
+def test_any_field_of_an_unreadable_file_counts_as_changed() -> None:
+    fields = [field for field, _ in AUTHORITY.approvers_of_fields("p", "GPUSpec", object(), object())]
+    assert fields == ["spec.prices"]

@@ -85,7 +85,11 @@ def test_a_label_with_dots_and_a_repeated_argument() -> None:
     assert new.splitlines()[-3:] == ['      - "-v"', "      - a", '      - "-v"']
 
 
-@given(st.lists(st.text(st.characters(codec="ascii", exclude_characters='"', categories=["L", "N", "P", "Zs"])), min_size=1))
+@given(
+    st.lists(
+        st.text(st.characters(codec="ascii", exclude_characters='"', categories=["L", "N", "P", "Zs"])), min_size=1
+    )
+)
 def test_a_quoted_name_may_contain_dots(names: list[str]) -> None:
     assert split_path(".".join(map(quote_path_name, names))) == tuple(names)
 

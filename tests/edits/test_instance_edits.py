@@ -6,7 +6,13 @@ import pytest
 from tests.conftest import PROJECT
 
 from allotment.adapters.folder_source import FolderSource
-from allotment.edits.instance_edits import delete_instances, restart_instances
+from allotment.edits.instance_edits import (
+    delete_instances,
+    hold_instances,
+    release_instances,
+    restart_instances,
+    set_states,
+)
 from allotment.problems import OperationRefused
 from allotment.services.changes.declared_files import open_declarations
 
@@ -40,3 +46,17 @@ def test_a_deletion_removes_the_files() -> None:
     assert change_set.files == {"tenants/ml-orbit/instances/chat.yaml": None, PATH: None}
     with pytest.raises(OperationRefused, match="solo-ada has no GPUInstance named 'nope'"):
         delete_instances(DECLARATIONS, [("solo-ada", "nope")])
+
+
+def test_a_hold_is_declared_and_released() -> None:
+    before = (PROJECT / PATH).read_bytes()
+    change_set = hold_instances(DECLARATIONS, [WEBUI], "It sends spam: ask.", "2027-01-04")
+    assert (change_set.title, change_set.resources) == ("Hold solo-ada/webui", ("GPUInstance solo-ada/webui",))
+    held = change_set.files[PATH]
+    assert held is not None
+    assert b'  hold:\n    reason: "It sends spam: ask."\n    until: "2027-01-04"\n' in held
+    newer = DECLARATIONS._replace(read=lambda path: held if path == PATH else DECLARATIONS.read(path))
+    assert release_instances(newer, [WEBUI]).files == {PATH: before}
+    assert "is on hold and does not start" in set_states(newer, [WEBUI], "Running").notes[-1]
+    with pytest.raises(OperationRefused, match="solo-ada/webui is not on hold"):
+        release_instances(DECLARATIONS, [WEBUI])

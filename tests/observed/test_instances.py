@@ -421,6 +421,10 @@ STATES: dict[str, tuple[Objects, str, str, str]] = {
         (live.deployment(replicas=0, units="", waits_for="tenant is Suspended", waits_reason="TenantSuspended"),),
         *("Stopped", "TenantSuspended", ""),
     ),
+    "on hold": (
+        (live.deployment(replicas=0, units="", waits_for="on hold: It sends spam.", waits_reason="OnHold"),),
+        *("Stopped", "OnHold", "on hold: It sends spam."),
+    ),
     "waits for a unit": (
         (live.deployment(replicas=0, waits_for="1 unit of …", waits_reason="NoFreeUnit"),),
         *("Waiting", "NoFreeUnit", "no unit of l4-quarter is free on eu-1"),

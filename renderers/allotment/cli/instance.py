@@ -1,4 +1,4 @@
-"""`allot instance`: lists, creates, starts, stops, restarts and deletes instances, and opens their addresses."""
+"""`allot instance`: lists, creates, starts, stops, restarts, holds and deletes instances, and opens their addresses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=SubcommandGroup)
 def command() -> None:
-    """List, create, start, stop, restart, delete and open instances.
+    """List, create, start, stop, restart, hold, delete and open instances.
 
     \b
     Examples:
@@ -107,6 +107,42 @@ def delete(*, find_targets: FindTargets, options: ChangeOptions) -> None:
     from allotment.edits.instance_edits import delete_instances
 
     run_change(options, lambda declarations: delete_instances(declarations, find_targets(declarations)))
+
+
+@command.command("hold")
+@target_options
+@click.option("--reason", required=True, metavar="TEXT", help="The reason, for the members of the tenant.")
+@click.option("--until", metavar="DATE", help="The day on which the instances start again, such as 2026-12-31.")
+@change_options
+def hold(*, find_targets: FindTargets, reason: str, until: str | None, options: ChangeOptions) -> None:
+    """Stop instances on behalf of the platform team: their tenants can't start them. Their storages stay.
+
+    Members of a tenant can't remove the hold: the change needs the team `platform` of the Ownership. An instance on hold
+    releases its units and costs nothing.
+
+    \b
+    Examples:
+      allot instance hold solo-ada/webui --reason "It sends spam: write to support" --pr
+      allot instance hold --tenant uni-lab --state Running --reason "The exam is over" --until 2027-01-04 --push
+    """
+    from allotment.edits.instance_edits import hold_instances
+
+    run_change(options, lambda declarations: hold_instances(declarations, find_targets(declarations), reason, until))
+
+
+@command.command("release")
+@target_options
+@change_options
+def release(*, find_targets: FindTargets, options: ChangeOptions) -> None:
+    """End the hold of instances. They start again, unless they are declared as stopped.
+
+    \b
+    Examples:
+      allot instance release solo-ada/webui --pr
+    """
+    from allotment.edits.instance_edits import release_instances
+
+    run_change(options, lambda declarations: release_instances(declarations, find_targets(declarations)))
 
 
 def _set_states(find_targets: FindTargets, state: InstanceState, options: ChangeOptions) -> None:

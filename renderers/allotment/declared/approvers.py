@@ -11,12 +11,17 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from allotment.declared.kinds.members import Members, Role
-from allotment.declared.kinds.ownership import Approver, OwnershipSpec, PathRule
+from allotment.declared.kinds.ownership import Approver, FieldRule, OwnershipSpec, PathRule
 from allotment.declared.people import Account, parse_account
 
 PLATFORM_TEAM = "platform"
 OWNERSHIP = "platform/ownership.yaml"  # only the team `platform` approves this file, even if a pattern matches it
 ANY_DEPTH = "**"
+# Rules that hold unless the Ownership has a rule for the field: no tenant ends its own hold.
+_DEFAULT_FIELD_RULES = (
+    FieldRule(kind="GPUInstance", field="spec.hold", approvers=[Approver(team=PLATFORM_TEAM)], selfService="Disabled"),
+)
+_OWN_FIELDS = frozenset((rule.kind, rule.field) for rule in _DEFAULT_FIELD_RULES)
 _ROLE_RANKS: dict[Role, int] = {"Viewer": 0, "Member": 1, "Admin": 2}
 Segments = list[str]
 
@@ -104,6 +109,24 @@ def find_path_rule(spec: OwnershipSpec, path: str) -> PathRule | None:
     return best_rule
 
 
+def list_field_rules(spec: OwnershipSpec) -> list[FieldRule]:
+    """Return the rules of the Ownership for fields, and the default rules for fields without such a rule."""
+    declared = {(rule.kind, rule.field) for rule in spec.fields}
+    return [*spec.fields, *(rule for rule in _DEFAULT_FIELD_RULES if (rule.kind, rule.field) not in declared)]
+
+
+def changes_own_field(kind: str, before: Any, after: Any) -> bool:
+    """Return whether a change of a file changes only a field that needs no approval of the path, such as the hold of an instance.
+
+    `before` and `after` are the parsed content of the file.
+    """
+    for own_kind, field in _OWN_FIELDS:
+        is_changed = kind == own_kind and _field_value(before, field) != _field_value(after, field)
+        if is_changed and _without_field(before, field) == _without_field(after, field):
+            return True
+    return False
+
+
 def find_excluded_parts(spec: OwnershipSpec, path: str, kind: str, before: Any, after: Any) -> Iterator[str]:
     """Yield the path and the fields of a changed file that the Ownership excludes from self service.
 
@@ -111,7 +134,7 @@ def find_excluded_parts(spec: OwnershipSpec, path: str, kind: str, before: Any, 
     """
     if any(rule.self_service == "Disabled" and matches(rule.path, path) for rule in spec.paths):
         yield path
-    for field in spec.fields:
+    for field in list_field_rules(spec):
         is_changed = field.kind == kind and _field_value(before, field.field) != _field_value(after, field.field)
         if is_changed and field.self_service == "Disabled":
             yield f"{path} {field.field}"
@@ -192,7 +215,7 @@ class ChangeAuthority:
         `before` and `after` are the parsed content of the file before and after the change, or None if the file does
         not exist.
         """
-        for rule in self._spec.fields:
+        for rule in list_field_rules(self._spec):
             if rule.kind == kind and _field_value(before, rule.field) != _field_value(after, rule.field):
                 yield rule.field, self._resolve_approvers(rule.approvers, tenant_of(path))
 
@@ -221,6 +244,16 @@ class ChangeAuthority:
 
 
 def _field_value(document: Any, field: str) -> Any:
+    """Return the value of a field; None if it is absent. An unreadable document has each field, and differs from any other."""
     for part in field.split("."):
-        document = document.get(part) if isinstance(document, dict) else None
+        document = document.get(part) if isinstance(document, dict) else document
     return document
+
+
+def _without_field(document: Any, field: str) -> Any:
+    """Return a copy of a document without a field."""
+    name, _, rest = field.partition(".")
+    if not isinstance(document, dict) or name not in document:
+        return document
+    others = {key: value for key, value in document.items() if key != name}
+    return others | {name: _without_field(document[name], rest)} if rest else others

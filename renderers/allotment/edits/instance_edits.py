@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from allotment.declared.document_editor import SetField, edit_document, set_enum_field
+from allotment.declared.document_editor import Edit, RemoveField, SetField, edit_document, set_enum_field
 from allotment.declared.instance_selection import InstanceSelector, check_label_names, select_instances
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
@@ -14,11 +14,14 @@ from allotment.declared.layout import Scope
 from allotment.declared.tenant_facts import InstanceFacts, summarize_instance
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
+from allotment.edits.new_declaration import list_option_problems
 from allotment.edits.option_values import OptionParser
+from allotment.manifests.yaml_text import without_empty
 from allotment.problems import OperationRefused
 
 InstanceState = Literal["Running", "Stopped"]
 _VERBS: dict[InstanceState, str] = {"Running": "Start", "Stopped": "Stop"}
+_HOLD_OPTIONS = {"spec.hold.reason": "--reason", "spec.hold.until": "--until"}
 MAX_RESTARTS = 999_999
 RESTART_NOTE = "A restarted instance erases its disk. Its storages stay."
 DELETE_NOTE = "A deleted instance releases its units and erases its disk. Its storages stay."
@@ -72,6 +75,43 @@ def delete_instances(declarations: Declarations, instances: list[tuple[str, str]
     return merge_change_sets(changes, f"Delete {len(changes)} instances")
 
 
+def hold_instances(
+    declarations: Declarations, instances: list[tuple[str, str]], reason: str, until: str | None
+) -> ChangeSet:
+    """Return the change that puts instances on hold, given as tenant and name. `until` is a day.
+
+    Raises OperationRefused if an instance is not declared, or if the reason or the day is invalid.
+    """
+    hold = without_empty({"reason": reason, "until": until})
+    return _edit_holds(declarations, instances, "Hold", [SetField(("spec", "hold"), hold)], STOP_NOTE)
+
+
+def release_instances(declarations: Declarations, instances: list[tuple[str, str]]) -> ChangeSet:
+    """Return the change that ends the hold of instances, given as tenant and name.
+
+    Raises OperationRefused if an instance is not declared, or is not on hold.
+    """
+    note = "A released instance starts once a unit is free, if it is declared Running."
+    return _edit_holds(declarations, instances, "Release", [RemoveField(("spec", "hold"))], note)
+
+
+def _edit_holds(
+    declarations: Declarations, instances: list[tuple[str, str]], verb: str, edits: list[Edit], note: str
+) -> ChangeSet:
+    changes = []
+    for tenant, name in dict.fromkeys(instances):
+        declared = declarations.find(GPUInstance, Scope("tenant", tenant), name)
+        if verb == "Release" and declared.model.spec.hold is None:
+            raise OperationRefused(f"{tenant}/{name} is not on hold, so there is nothing to release")
+        data = edit_document(declared.data, GPUInstance, edits)
+        if problems := list(list_option_problems(declared.path, data, _HOLD_OPTIONS)):
+            raise OperationRefused("\n".join(problems))
+        changes.append(
+            ChangeSet(f"{verb} {tenant}/{name}", {declared.path: data}, (f"GPUInstance {tenant}/{name}",), (note,))
+        )
+    return merge_change_sets(changes, f"{verb} {len(changes)} instances")
+
+
 def list_suspension_notes(declarations: Declarations, tenant: str) -> tuple[str, ...]:
     """Return a note if the tenant is Suspended or Retired, so that its instances do not run; otherwise nothing."""
     try:
@@ -108,6 +148,10 @@ def _set_state(declarations: Declarations, tenant: str, name: str, state: Instan
     declared = declarations.find(GPUInstance, Scope("tenant", tenant), name)
     data = set_enum_field(declared, "state", state, "Running")
     notes = (STOP_NOTE,) if state == "Stopped" else list_suspension_notes(declarations, tenant)
+    if state == "Running" and (hold := declared.model.spec.hold) is not None:
+        notes += (
+            f"{tenant}/{name} is on hold and does not start before the platform team releases it: {hold.reason}.",
+        )
     return ChangeSet(
         f"{_VERBS[state]} {tenant}/{name}", {declared.path: data}, (f"GPUInstance {tenant}/{name}",), notes
     )

@@ -237,8 +237,9 @@ def _state_without_replicas(view: InstanceView) -> PodState:
         )
     if reason == word.VERSION_REVOKED:
         return PodState(word.WAITING, reason, f"{escape_unprintable(deployment.waits_for, 100)}: choose another one")
+    on_hold = escape_unprintable(deployment.waits_for, 250) if reason == word.ON_HOLD else ""
     ending = deployment.current_replicas > 0 or any(map(holds_unit, view.pods))
-    message = "its pods are ending" if ending else ""
+    message = "; ".join(text for text in (on_hold, "its pods are ending" if ending else "") if text)
     return PodState(word.STOPPED, word.TERMINATING if ending else reason or word.STOPPED_AS_DECLARED, message)
 
 

@@ -92,6 +92,10 @@ REASONS: dict[str, Reason] = {
         "the tenant is suspended",
         "the platform team lifts it, in `tenant.yaml`",
     ),
+    word.ON_HOLD: Reason(
+        "the platform team put it on hold; the message has the reason. Its storages stay, and it costs nothing",
+        "ask the platform team, which runs `allot instance release TENANT/NAME`",
+    ),
     word.STOPPED_AS_DECLARED: Reason(
         "it is declared `Stopped`",
         "write `state: Running`",

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from allotment.declared.approvers import PLATFORM_TEAM, ApproverSet, ChangeAuthority, ambiguous_pairs
+from allotment.declared.approvers import (
+    PLATFORM_TEAM,
+    ApproverSet,
+    ChangeAuthority,
+    ambiguous_pairs,
+    changes_own_field,
+)
 from allotment.declared.inventory import Catalog, DeclarationFile
 from allotment.declared.kinds import KINDS
 from allotment.declared.kinds.ownership import Approver, Ownership
@@ -133,6 +139,8 @@ def check_authorization(authority: ChangeAuthority, review: Review, files: list[
     """
     lacking: dict[tuple[str, str], list[tuple[str, ApproverSet]]] = {}
     for change in files:
+        if changes_own_field(change.kind, change.before, change.after):
+            continue
         holders = authority.approvers_of_path(change.path)
         if not review.is_sufficient(holders):
             message = _approval_message(review, "this file", holders)

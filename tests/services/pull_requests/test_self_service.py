@@ -202,3 +202,44 @@ def test_without_ownership_nothing_merges_by_itself(pull: Pull) -> None:
     git(pull.root, "checkout", "-q", "feature")
     pull.edit(WEBUI, "spec:\n", "spec:\n  state: Stopped\n")
     assert "another person must approve it: the base declares no Ownership, so nobody owns a file" in reasons(pull)
+
+
+HOLD = "  hold:\n    reason: It sends spam.\n"
+
+
+@pytest.mark.parametrize("change", ["release", "delete", "rename", "other reason"])
+def test_no_tenant_ends_a_hold(pull: Pull, change: str) -> None:
+    allow(pull)
+    pull.merge_elsewhere((WEBUI, "spec:\n", f"spec:\n{HOLD}"))
+    git(pull.root, "merge", "-q", "main")
+    if change == "release":
+        pull.edit(WEBUI, HOLD, "")
+    elif change == "other reason":
+        pull.edit(WEBUI, "It sends spam.", "None.")
+    else:
+        text = (pull.root / WEBUI).read_text(encoding="utf-8")
+        (pull.root / WEBUI).unlink()
+        if change == "rename":
+            renamed = text.replace(HOLD, "").replace("name: webui\n", "name: webui2\n", 1)
+            pull.write(f"{KITE}/instances/webui2.yaml", renamed)
+    plan = pull.planned(*AUTHOR)
+    assert (plan["allowed"], plan["selfService"]["merges"]) == (False, False)
+    assert any("'mio-kite' may not change spec.hold" in problem["message"] for problem in plan["problems"])
+
+
+def test_the_platform_team_alone_holds_and_releases(pull: Pull) -> None:
+    allow(pull)
+    admin = ("--author", "pat", "--team", TEAM)
+    pull.edit(WEBUI, "spec:\n", f"spec:\n{HOLD}")
+    plan = pull.planned(*admin)
+    assert (plan["allowed"], plan["selfService"]["merges"]) == (True, False)
+    assert f"the Ownership excludes {WEBUI} spec.hold from self service" in plan["selfService"]["reasons"]
+    assert "instance studio-kite/webui in eu-1 stops" in pull.plan(*admin).out
+    pull.edit(WEBUI, "l4-quarter", "l4-half")
+    assert not pull.planned(*admin)["allowed"], "other fields stay the tenant's"
+
+
+def test_a_comment_beside_a_field_of_the_platform_team_is_the_tenants(pull: Pull) -> None:
+    pull.edit(WEBUI, "spec:\n", "spec:\n  # Mine.\n")
+    assert not pull.planned("--author", "pat", "--team", TEAM)["allowed"]
+    assert pull.planned(*AUTHOR)["allowed"]

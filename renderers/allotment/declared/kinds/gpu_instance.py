@@ -1,5 +1,6 @@
 """GPUInstance: a container with a GPU."""
 
+import datetime
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -14,7 +15,7 @@ from allotment.declared.references import (
     GPUSpecReference,
     GPUStorageReference,
 )
-from allotment.declared.values import EnvPrefix, MountPath, SubPath
+from allotment.declared.values import Date, EnvPrefix, MountPath, SubPath, pattern_field
 
 
 class AppChoice(StrictModel):
@@ -48,6 +49,22 @@ class BucketUse(StrictModel):
         default="",
         description="The prefix of the variables' names, such as DATA_. Each bucket of an instance needs a different"
         " prefix.",
+    )
+
+
+class Hold(StrictModel):
+    """Stops an instance on behalf of the platform team. Its storages stay, and its units are free for others."""
+
+    reason: Annotated[
+        str,
+        pattern_field(
+            r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$", "a single line of text", max_length=200
+        ),
+    ] = Field(description="The reason, for the members of the tenant.")
+    until: Date | None = Field(
+        default=None,
+        description="The day on which the instance starts again, quoted, from midnight in the billing time zone. Default: a change"
+        " removes the hold.",
     )
 
 
@@ -96,6 +113,15 @@ class GPUInstanceSpec(Spec):
     )
     storages: Annotated[list[Mount], unique_by("mount_path")] = Field(default=[], max_length=30)
     buckets: Annotated[list[BucketUse], unique_by("name"), unique_by("env_prefix")] = Field(default=[], max_length=10)
+    hold: Hold | None = Field(
+        default=None,
+        description="The instance is on hold: it has no pods and releases its units, also with state Running. Only the team"
+        " `platform` changes the field, unless the Ownership has a rule for it.",
+    )
+
+    def find_hold(self, day: datetime.date) -> Hold | None:
+        """Return the hold that stops the instance on a day; None if there is none."""
+        return self.hold if self.hold is not None and (self.hold.until is None or day < self.hold.until) else None
 
     def mounts(self, storage: str) -> bool:
         """Return whether the container mounts a storage."""

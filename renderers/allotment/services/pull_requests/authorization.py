@@ -14,7 +14,7 @@ from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.tree_comparison import ChangedFile
 from allotment.branches.platform_settings import read_lifecycle, read_members
 from allotment.declared import documents
-from allotment.declared.approvers import ChangeAuthority
+from allotment.declared.approvers import ChangeAuthority, list_field_rules
 from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.ownership import Ownership
 from allotment.declared.layout import ROOTS, DeclarationPath, Scope, parse_path
@@ -65,7 +65,7 @@ def find_unauthorized_changes(
             path_problem(OWNERSHIP_PATH, "can't be read at the base, so no change is allowed: correct it first", RULE)
         ]
     spec = declared.model.spec
-    restricted = {field.kind for field in spec.fields}
+    restricted = {rule.kind for rule in list_field_rules(spec)}
     files = [build_file_change(base, after, changed_file, restricted) for changed_file in changed]
     authority = ChangeAuthority(spec, partial(read_members, base), teams, partial(is_retired, base))
     findings = list(check_authorization(authority, review, files))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -366,7 +367,9 @@ def _count_declared_replicas(declared: DeclarationFile[Declaration] | None) -> i
     Returns 0 if the instance is declared stopped, or if the declaration can't be read or is no instance.
     """
     model = declared.model if declared is not None else None
-    return model.spec.replicas if isinstance(model, GPUInstance) and model.spec.state != STOPPED else 0
+    if not isinstance(model, GPUInstance) or model.spec.find_hold(datetime.datetime.now(datetime.UTC).date()):
+        return 0
+    return model.spec.replicas if model.spec.state != STOPPED else 0
 
 
 def suggest_reporter(cluster: str) -> str:
