@@ -9,11 +9,14 @@ DIST ?= dist
 # What Python compiled is kept, whatever the environment says: tests start many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-process test-changed test-install e2e e2e-all e2e-node e2e-scale check docs docs-serve screens controlplane cluster cluster-down golden bench dist lock clean
+.PHONY: demo install test test-process test-changed test-install e2e e2e-all e2e-node e2e-scale check docs docs-serve screens controlplane cluster cluster-down golden bench dist lock clean
 
 # The demo installs only the packages that the program needs to run. Every other target installs those of development too.
 demo: $(if $(wildcard .venv/ready),.venv/ready,.venv/run)
 	@$(BIN)/python -m tests.demo $(OUT) $(PORT)
+
+install: $(if $(wildcard .venv/ready),.venv/ready,.venv/run)
+	@$(BIN)/allot --version
 
 test test-process test-changed test-install: export TMPDIR = $(shell $(PYTHON) -m tests.temporary_folder)
 # What needs a cluster, installs packages or is in the lane of `test-process` is left out.

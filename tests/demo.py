@@ -126,12 +126,14 @@ One declaration of {len(declared.splitlines())} lines became {len(kinds)} object
 
 {clone}
     a clone of the cloud, which exists until the portal ends: its origin has the branches rendered/eu-1 and rendered/us-1, as Argo CD would sync them,
-    and sample reports of both clusters with weeks of usage. Try there:
-        allot=$PWD/.venv/bin/allot; cd {clone}
+    and sample reports of both clusters with weeks of usage. Try in a second terminal:
+        allot={PROJECT}/.venv/bin/allot; cd {clone}
         $allot status studio-kite
         $allot cost studio-kite
         $allot instance stop solo-ada/webui && $allot plan
         $allot explain GPUInstance.spec
+    A page shows a change after its commit, `git push` and `$allot publish --to ../forge.git`; no cluster runs it. The addresses
+    of the sample, below northlight.example and at github.com, do not exist.
     Or write l4-quater for l4-quarter in {DECLARATION}, and run $allot validate.
 
 The portal of this cloud:

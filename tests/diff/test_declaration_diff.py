@@ -177,6 +177,10 @@ CASES = {
         swap("platform/platform.yaml", "maxDeletedPercent: 30", "maxDeletedPercent: 100"),
         ["approvals: platform/platform.yaml: spec.brake.maxDeletedPercent 30 → 100"],
     ),
+    "changes that merge by themselves": (
+        swap("platform/platform.yaml", "spec:\n", "spec:\n  selfService: Enabled\n"),
+        ["approvals: platform/platform.yaml: spec.selfService Disabled → Enabled"],
+    ),
     "who logs people in": (
         swap(EU, "clientID: allotment", "clientID: other"),
         [f"access: {EU}: spec.oidc.clientID allotment → other"],

@@ -15,7 +15,7 @@ STOCK, SPEC = "clusters/us-1/stocks/h100-one.yaml", "platform/specs/h100-one.yam
 def why(sample: Path, allot: Allot) -> str:
     """Return the reason that the only packing error gives."""
     (line,) = [line for line in errors(allot("validate", "--repo", sample)) if line.endswith("[packing]")]
-    match = re.search(r"\(its stocks: [^)]*\): (.*): write fewer, or more nodes", line)
+    match = re.search(r"\(its stocks: [^)]*\): (.*): write at most [0-9]+, or more nodes", line)
     assert match is not None, line
     return match[1]
 

@@ -255,15 +255,15 @@ STOCK = {
     ),
     "packing by slices": (
         swap("clusters/eu-1/stocks/l4-quarter.yaml", "count: 40", "count: 46"),
-        "clusters/eu-1/stocks/l4-quarter.yaml:9:10: spec.count: 1 of 46 units do not fit on the 3 nodes of pool l4-ts4 (its stocks: l4-quarter 46): a unit needs 3 CPU, and a node has 46, enough for 15: write fewer, or more nodes [packing]",
+        "clusters/eu-1/stocks/l4-quarter.yaml:9:10: spec.count: 1 of 46 units do not fit on the 3 nodes of pool l4-ts4 (its stocks: l4-quarter 46): a unit needs 3 CPU, and a node has 46, enough for 15: write at most 45, or more nodes [packing]",
     ),
     "packing of MIG slices": (
         swap("clusters/eu-1/stocks/a100-3g.yaml", "count: 5", "count: 9"),
-        "clusters/eu-1/stocks/a100-3g.yaml:9:10: spec.count: 1 of 9 units do not fit on the 2 nodes of pool a100-mig (its stocks: a100-1g 14, a100-3g 9): they need 9 nvidia.com/mig-3g.40gb (the nodes have 8): write fewer, or more nodes [packing]",
+        "clusters/eu-1/stocks/a100-3g.yaml:9:10: spec.count: 1 of 9 units do not fit on the 2 nodes of pool a100-mig (its stocks: a100-1g 14, a100-3g 9): they need 9 nvidia.com/mig-3g.40gb (the nodes have 8): write at most 8, or more nodes [packing]",
     ),
     "packing of sizes together": (
         swap("clusters/us-1/stocks/h100-one.yaml", "count: 8", "count: 9"),
-        "clusters/us-1/stocks/h100-one.yaml:9:10: spec.count: 1 of 9 units do not fit on the 2 nodes of pool h100 (its stocks: h100-eight 1, h100-one 9): they need 17 nvidia.com/gpu (the nodes have 16), 378 CPU (the nodes have 376): write fewer, or more nodes [packing]",
+        "clusters/us-1/stocks/h100-one.yaml:9:10: spec.count: 1 of 9 units do not fit on the 2 nodes of pool h100 (its stocks: h100-eight 1, h100-one 9): they need 17 nvidia.com/gpu (the nodes have 16), 378 CPU (the nodes have 376): write at most 8, or more nodes [packing]",
     ),
     "sharing differs": (
         swap("clusters/eu-1/stocks/l4-quarter.yaml", "nodePool: l4-ts4", "nodePool: l4-whole"),
@@ -291,11 +291,11 @@ STOCK = {
     ),
     "MPS packs as many units as GPUs have": (
         both(declare_all, swap("clusters/eu-1/stocks/l4-mps.yaml", "count: 32", "count: 33")),
-        "clusters/eu-1/stocks/l4-mps.yaml:8:10: spec.count: 1 of 33 units do not fit on the 2 nodes of pool l4-mps (its stocks: l4-mps 33): they need 33 nvidia.com/gpu.shared (the nodes have 32): write fewer, or more nodes [packing]",
+        "clusters/eu-1/stocks/l4-mps.yaml:8:10: spec.count: 1 of 33 units do not fit on the 2 nodes of pool l4-mps (its stocks: l4-mps 33): they need 33 nvidia.com/gpu.shared (the nodes have 32): write at most 32, or more nodes [packing]",
     ),
     "DRA packs sizes together": (
         both(declare_all, swap("clusters/eu-1/stocks/l4-dra.yaml", "count: 4", "count: 5")),
-        "clusters/eu-1/stocks/l4-dra.yaml:8:10: spec.count: 1 of 5 units do not fit on the 2 nodes of pool l4-dra (its stocks: l4-dra 5, l4-dra-pair 2): they need 9 gpu.allotment.dev/gpu (the nodes have 8): write fewer, or more nodes [packing]",
+        "clusters/eu-1/stocks/l4-dra.yaml:8:10: spec.count: 1 of 5 units do not fit on the 2 nodes of pool l4-dra (its stocks: l4-dra 5, l4-dra-pair 2): they need 9 gpu.allotment.dev/gpu (the nodes have 8): write at most 4, or more nodes [packing]",
     ),
     "nodes of two pools": (
         swap("clusters/eu-1/node-pools/l4-whole.yaml", "pool: l4-whole", "pool: l4-ts4\n      disk: large"),

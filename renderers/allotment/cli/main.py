@@ -108,7 +108,8 @@ def _suggest_command(name: str) -> str:
 
     if name in HINTS_BY_VERB:
         return f": {HINTS_BY_VERB[name]}"
-    return f"; did you mean '{_OPTION_COMMANDS[name]}'?" if name in _OPTION_COMMANDS else suggest_name(name, COMMANDS)
+    hint = f"; did you mean '{_OPTION_COMMANDS[name]}'?" if name in _OPTION_COMMANDS else suggest_name(name, COMMANDS)
+    return hint if "did you mean" in hint else ": `allot --help` lists the commands"
 
 
 def _hint_option(command: str, option: str) -> str:

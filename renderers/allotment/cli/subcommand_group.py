@@ -6,6 +6,13 @@ import click
 
 from allotment.problems import quote_value
 
+_GROUPS_OF_TENANTS = (
+    "instance",
+    "storage",
+    "member",
+    "secret",
+)  # of which most people name a verb of another command line
+
 
 class SubcommandGroup(click.Group):
     """A group such as `allot instance`."""
@@ -19,6 +26,8 @@ class SubcommandGroup(click.Group):
             from allotment.cli.verbs import HINTS_BY_VERB
             from allotment.declared.reading import suggest_name
 
-            hint = f": {HINTS_BY_VERB[name]}" if name in HINTS_BY_VERB else suggest_name(name, self.commands)
+            hint = suggest_name(name, self.commands)
+            if name in HINTS_BY_VERB and ctx.info_name in _GROUPS_OF_TENANTS:
+                hint = f": {HINTS_BY_VERB[name]}"
             ctx.fail(f"{ctx.command_path} has no command {quote_value(name)}{hint}")
         return super().resolve_command(ctx, args)

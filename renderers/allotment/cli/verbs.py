@@ -20,6 +20,10 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("open", "url", "connect", "port-forward"): "`allot instance open TENANT/INSTANCE` opens its URL in a browser",
     ("top", "metrics", "graphs"): "`allot status TENANT/INSTANCE` prints the link to its graphs",
     ("events",): "`allot history TENANT/NAME` lists the changes of its state",
+    ("gpu", "gpus"): "`allot catalog` shows the GPU specs with their prices, `allot stock search` finds free units",
+    ("pod", "pods"): "`allot status TENANT` shows the instances of a tenant with the state of their pods",
+    ("lint", "check", "verify"): "`allot validate` checks the declarations",
+    ("serve", "ui", "web", "dashboard"): "`allot portal serve` serves the portal of this repository",
     ("watch",): "`allot status --watch` looks again every few seconds",
     ("signin", "auth"): "`allot login CLUSTER` logs you in, to call the URLs of a tenant from programs",
     ("logout",): "`allot login CLUSTER --remove` removes your login for programs",
@@ -66,7 +70,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("mount", "attach"): (
         "`allot set instance/TENANT/NAME 'storages+={name: STORAGE, mountPath: /data}'` mounts a storage"
     ),
-    ("users", "members"): "`allot member list TENANT` lists the members of a tenant",
+    ("user", "users", "members"): "`allot member list TENANT` lists the members of a tenant",
     ("grow",): "`allot storage grow TENANT/NAME 200Gi` grows a storage",
     (
         "share",
@@ -90,20 +94,21 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("storages", "volumes"): "`allot storage list` lists the storages",
     ("tenants",): "`allot tenant list` lists the tenants",
     ("schedule", "cron", "autostop", "autostart", "idle", "timer"): _SCHEDULE,
-    ("node", "nodes", "pools"): (
-        "`allot stock list` shows the stocks with their units; `allot pool add` declares a NodePool, with its nodes in"
-        " `static.nodes` or `karpenter.maxNodes`"
+    ("node", "nodes", "pools", "node-pool", "nodepool"): (
+        "`allot pool list` lists the node pools, `allot instance list --node NODE` the instances of a node, `allot stock list` the"
+        " units; `allot pool add` declares a NodePool"
     ),
     ("cordon", "uncordon", "drain"): (
-        "not yet: run `kubectl cordon NODE`, and stop its instances by `allot instance stop TENANT/NAME`"
+        "not yet: run `kubectl cordon NODE`; `allot instance list --node NODE` lists its instances, and `allot instance stop"
+        " TENANT/NAME` stops an instance"
     ),
     ("clusters",): (
-        "`allot stock list` shows the clusters with their stocks; `allot cluster add` declares a cluster, and `allot bootstrap`"
-        " writes its configuration of Argo CD"
+        "`allot cluster list` lists the clusters; `allot cluster add` declares a cluster, and `allot bootstrap` writes its"
+        " configuration of Argo CD"
     ),
     ("plans", "tariffs"): (
-        "`allot tariff add` declares a tariff plan, `allot tenant list` shows the plan of each tenant; `allot plan` shows the effect"
-        " of a change"
+        "`allot tariff list` lists the tariff plans, `allot tariff add` declares a tariff plan; `allot plan` shows the effect of a"
+        " change"
     ),
     ("backup", "backups"): (
         "not yet for volumes: `allot storage snapshot TENANT/STORAGE NEW` creates a snapshot; `git clone --mirror` backs up the"

@@ -73,6 +73,8 @@ _TOPIC_BY_FIELD: Mapping[tuple[str, str], Topic] = {
     ("Platform", "spec.portal"): "access",
     ("Platform", "spec.billing.publicKey"): "access",
     ("Platform", "spec.images"): "access",
+    ("Plan", "spec.selfService"): "approvals",
+    ("Platform", "spec.selfService"): "approvals",
     ("Platform", "spec.brake"): "approvals",
     ("Platform", "spec.deletion"): "approvals",
     ("GPUInstance", "spec.access"): "access",

@@ -58,6 +58,8 @@ def parse_declaration_name(text: str) -> DeclarationName:
         raise OperationRefused(f"no kind is named {quote_value(word)}{suggest_name(word, KINDS)}")
     owner = "" if kind.scope == "platform" else kind.scope.upper()
     parts = [part for part in (owner, "" if kind.singleton else "NAME") if part]
+    if owner == "" and kind.singleton and names == [word.lower()]:
+        names = []
     if len(names) != len(parts) or not all(names):
         raise OperationRefused(f"{quote_value(text)} names no {kind.name}: write {'/'.join([kind.name, *parts])}")
     scope = Scope(kind.scope, names[0]) if owner else PLATFORM

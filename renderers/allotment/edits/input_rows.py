@@ -172,6 +172,8 @@ def _build_yaml_row(source: str, line: int, item: dict[str, Any], columns: Colum
         is_list = column in columns.lists
         parts = value if is_list and isinstance(value, list) else [value]
         if any(isinstance(part, (dict, list)) for part in parts):
+            if column not in columns.names:
+                raise refuse_rows(source, [RowProblem(line, _unknown_column(column, columns))])
             shape = "a list of single values" if is_list else "a single value"
             raise refuse_rows(source, [RowProblem(line, f"{quote_value(column)} is not {shape}")])
         texts = tuple(text for text in map(_format_scalar, parts) if text)

@@ -161,7 +161,10 @@ class _InstanceBuilder:
     def _choose_version(self) -> dict[str, str]:
         """Return the app and the version that `--app NAME[:VERSION]` names; by default the newest Active version."""
         name, _, version = self._options.app.partition(":")
-        if not self.parser.check_name("--app", name, self._declarations.list_names(App), "no App is named"):
+        if not (apps := self._declarations.list_names(App)):
+            self.parser.problems.append("--app: no App is declared: `allot app add` declares an app")
+            return {}
+        if not self.parser.check_name("--app", name, apps, "no App is named"):
             return {}
         versions = self._declarations.find(App, PLATFORM, name).model.spec.versions
         active = [each.version for each in versions if each.lifecycle == "Active"]

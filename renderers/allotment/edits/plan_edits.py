@@ -41,7 +41,7 @@ def add_plan(declarations: Declarations, name: str, values: Mapping[str, Any]) -
     notes = [f"`allot tenant create TENANT --plan {name}` puts a tenant on the plan."]
     if not values["budget"]:
         notes.insert(0, f"No budget limits its tenants: `allot set Plan/{name} budget.perMonth=AMOUNT` sets a budget.")
-    models = _list_models(declarations)
+    models = list_gpu_models(declarations)
     notes += [
         f"No node pool and no GPUSpec has the model {quote_value(model)}, so its quota has no effect{suggest_name(model, models)}"
         for model in gpus
@@ -50,7 +50,7 @@ def add_plan(declarations: Declarations, name: str, values: Mapping[str, Any]) -
     return ChangeSet(f"Add tariff plan {name}", {path: data}, (f"Plan {name}",), tuple(notes))
 
 
-def _list_models(declarations: Declarations) -> set[str]:
+def list_gpu_models(declarations: Declarations) -> set[str]:
     """Return the GPU models of all GPUSpecs and node pools that can be read."""
     models = set()
     for name in declarations.list_names(GPUSpec):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import ceil
 from typing import NamedTuple
@@ -12,19 +13,22 @@ from allotment.declared.kinds.plan import Plan
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import PLATFORM, Scope
+from allotment.declared.reading import suggest_name
 from allotment.declared.values import format_size
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
 from allotment.edits.field_assignments import parse_declaration_name, set_fields
 from allotment.edits.option_values import OptionParser
+from allotment.edits.plan_edits import list_gpu_models
 from allotment.edits.stock_edits import NewStock, add_stock
-from allotment.problems import OperationRefused, pluralize
+from allotment.problems import OperationRefused, pluralize, quote_value
 from allotment.rules.availability import AvailableOffers, GPUOffer, TenantAllowance
 from allotment.rules.limits import sharing_mode
 from allotment.rules.quota import merge_quotas
 
 MAX_REASON = 2000  # characters
 MAX_UNITS = 100_000
+_GPU_QUOTA = re.compile(r"gpus\.([^=]+)=")
 _COUNTS = ("instances", "storages", "snapshots")  # the fields of a quota that count resources
 
 
@@ -56,6 +60,12 @@ def request_quota(declarations: Declarations, tenant: str, assignments: Sequence
     change = set_fields(
         declarations, parse_declaration_name(f"Tenant/{tenant}"), [f"quota.{text}" for text in assignments]
     )
+    models = list_gpu_models(declarations)
+    for model in (match[1] for match in map(_GPU_QUOTA.match, assignments) if match is not None):
+        if model not in models:
+            raise OperationRefused(
+                f"no node pool and no GPUSpec has the model {quote_value(model)}{suggest_name(model, models)}"
+            )
     changed = declarations._replace(read=lambda path: change.files.get(path) or declarations.read(path))
     before, after = _list_limits(declarations, tenant), _list_limits(changed, tenant)
     for field, (limit, limit_text) in before.items():

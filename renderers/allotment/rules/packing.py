@@ -41,7 +41,7 @@ def check(
                 why = short or _rounding_cause(pool.model.spec, units[name][0], alone=len(units) == 1)
                 message = (
                     f"{missing} of {pluralize(stocks[name].model.spec.count, 'unit')} do not fit on the {pluralize(nodes, 'node')} of pool {pool.model.name}"
-                    f" (its stocks: {everyone}): {why}: write fewer, or more nodes"
+                    f" (its stocks: {everyone}): {why}: write at most {stocks[name].model.spec.count - missing}, or more nodes"
                 )
                 related = (pool.path, *(stocks[other].path for other, _, _ in stock_counts))
                 yield stocks[name].make_finding("spec.count", message, RULE, related=related)

@@ -13,7 +13,7 @@ from allotment.capacity.units import SpecStocks, UnitClaim, UnitUsage, compute_u
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.kinds.stock import Stock
 from allotment.declared.layout import Scope, path_of
-from allotment.problems import FieldPath, Finding
+from allotment.problems import FieldPath, Finding, pluralize
 from allotment.rules.tally import Tally
 
 RULE = "stock"
@@ -157,7 +157,7 @@ def _build_finding(unit_usage: UnitUsage, claims: list[UnitClaim], place: FileFi
     holders = ", ".join(f"{claim.tenant}/{claim.instance} {claim.units}" for claim in largest[:NAMED_HOLDERS])
     more = f" and {len(largest) - NAMED_HOLDERS} more" if len(largest) > NAMED_HOLDERS else ""
     message = (
-        f"{total} units of {unit_usage.gpu_spec} {verb} in {unit_usage.cluster}, {unit_usage.excess} more than its stock ({stock});"
+        f"{pluralize(total, 'unit')} of {unit_usage.gpu_spec} {verb} in {unit_usage.cluster}, {unit_usage.excess} more than its stock ({stock});"
         f" held by {holders}{more}: {advice}"
     )
     related = (

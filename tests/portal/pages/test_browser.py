@@ -1076,7 +1076,7 @@ def test_the_forecast_refuses_nothing_that_the_plan_may_accept(
       return [describeCost({...facts, currency: "EUR"}, parseMoney("100"), offer, problems), problems];
     }"""
     lines, problems = visit.page.evaluate(script, [facts, offer])
-    excess = "The budget is exceeded by 15.00 EUR in 2026-11."
+    excess = f"The budget is exceeded by 15.00 EUR in 2026-11{'.' if enforcement == 'Deny' else ': only a warning.'}"
     assert lines == [
         "100.00 EUR in a month of 730 hours",
         "Budget: 100.00 → 200.00 of 1000.00 EUR",

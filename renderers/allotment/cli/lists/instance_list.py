@@ -28,6 +28,7 @@ from allotment.cli.list_options import (
 )
 from allotment.cli.pending_options import PendingOptions, merge_rows, pending_instances, pending_options, read_pending
 from allotment.cli.status_options import clone_options, open_clone
+from allotment.problems import quote_value
 
 
 @click.command("list")
@@ -69,6 +70,7 @@ def command(
       allot instance list -o wide --node gpu-17
       allot instance list --pending
     """
+    from allotment.declared.reading import suggest_name
     from allotment.observed.row_filters import check_known_names, check_offer_names, filter_instances
     from allotment.reports.list_columns import instance_columns
     from allotment.reports.list_table import sort_rows
@@ -80,12 +82,12 @@ def command(
     check_offer_names(conditions, listing.offers, listing.clusters)
     changes = read_pending(pending, reader.refs, listing)
     candidates = merge_rows(listing.instances, pending_instances(changes, listing))
-    check_known_names(
-        "node with an instance", conditions.nodes, {node for row in listing.instances for node in row.nodes}
-    )
     check_known_names("tenant", conditions.tenants, {*listing.tenants, *(row.tenant for row in candidates)})
     columns = instance_columns(current_time(), listing.currency, pending=pending.is_requested)
     rows = sort_rows(filter_instances(candidates, conditions, listing.offers), columns, sort_by)
     print_troubles(listing)
+    reported_nodes = {node for row in listing.instances for node in row.nodes}
+    for node in set(conditions.nodes) - reported_nodes:  # the name may be right, because an empty node has no rows
+        click.echo(f"no reported pod is on node {quote_value(node)}{suggest_name(node, reported_nodes)}", err=True)
     output = InstanceListOutput(currency=listing.currency, instances=tuple(rows))
     print_rows(rows, columns, style, output, lambda row: row.label)

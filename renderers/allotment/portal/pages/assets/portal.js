@@ -117,7 +117,7 @@ function describeCost(facts, cost, offer, problems) {
     lines.push(`${title}: ${formatMoney(before)} → ${formatMoney(before + change)} of ${formatMoney(limit)} ${currency}`);
     if (rest < 0n && cost > 0n) {
       facts.isExceeded = true;
-      (enforcement === "Deny" && isExact ? problems : lines).push(`The budget is exceeded by ${formatMoney(-rest)} ${currency} ${time}.`);
+      (enforcement === "Deny" && isExact ? problems : lines).push(`The budget is exceeded by ${formatMoney(-rest)} ${currency} ${time}${enforcement === "Deny" ? "." : ": only a warning."}`);
     }
   };
   compare("Budget", parseMoney(facts.cost), cost, "a month", true);
@@ -172,7 +172,7 @@ function describeMerge({added, currency, isExceeded}, {verdict, costLimit}) {
   return `This change can merge by itself, if its plan is green${amount && added === null ? ` and it adds at most ${amount} ${currency} a month` : ""}.`;
 }
 
-// Show the problems, or the result. A form without input shows no problems. A problem is a text, or a text and the name of its field.
+// Show the problems, or the result. A problem is a text, or a text and the name of its field.
 function showResult(facts, {text, command, effect, isNew, instruction, action, files = [], ...result}, hasInput) {
   const [list, problems] = [find("problems"), result.problems.map(each => [each].flat())];
   list.hidden = !showItems(list, problems.map(([text]) => text)) || !hasInput;
@@ -467,7 +467,7 @@ function describeSize(facts, spec, size, before, problems) {
 // Return the cost of a size in a month.
 const storageCost = (spec, size) => spec.price === null ? 0n : parseMoney(spec.price) * BigInt(Math.round(size / 2 ** 20)) / 1024n;
 
-// Return the declared size before and after a change, and add its problems. `one` is the size of each storage.
+// Return the declared size before and after a change, and add its problems.
 function checkSize(facts, spec, size, before, problems, one = size) {
   if (one < spec.minSize || one > spec.maxSize) problems.push([`${spec.name} has sizes from ${formatSize(spec.minSize)} to ${formatSize(spec.maxSize)}.`, "size"]);
   if (size - before > spec.free) problems.push([`Only ${formatSize(spec.free)} of ${spec.name} is free in ${spec.cluster}.`, "size"]);
