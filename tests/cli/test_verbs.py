@@ -14,7 +14,7 @@ ROW = re.compile(r"\| (`[a-z-]+`(?:, `[a-z-]+`)*) \| (.*) \|")
 EXPECTED = (
     "log ssh stop start restart delete costs new create apply ps get list open logout rm share snapshot restore clone"
     " mount attach grow resize upload download cp connect port-forward kill launch budget invoice users whoami watch invite push"
-    " scale suspend image templates schedule autostop cron node drain clusters backup upgrade job train queue"
+    " scale suspend image templates schedule autostop cron nodes drain clusters backup upgrade job train queue"
 )
 
 

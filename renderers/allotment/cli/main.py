@@ -59,6 +59,7 @@ COMMAND_GROUPS = {
         "stock": "Show, search, add and remove stocks, with their units, warm placeholders and cold start times.",
         "cluster": "List and add clusters.",
         "pool": "List and add node pools.",
+        "node": "List the nodes of node pools, with their instances.",
         "tariff": "List and add tariff plans, which limit the resources and costs of tenants.",
         "tenant": "List, create, suspend, resume and retire tenants.",
         "app": "List, add, pin and deprecate the apps of the catalog.",

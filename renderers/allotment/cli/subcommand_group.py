@@ -6,12 +6,8 @@ import click
 
 from allotment.problems import quote_value
 
-_GROUPS_OF_TENANTS = (
-    "instance",
-    "storage",
-    "member",
-    "secret",
-)  # of which most people name a verb of another command line
+# The answers to verbs of other command lines fit these groups.
+_GROUPS_WITH_HINTS = ("instance", "storage", "member", "secret", "node")
 
 
 class SubcommandGroup(click.Group):
@@ -27,7 +23,7 @@ class SubcommandGroup(click.Group):
             from allotment.declared.reading import suggest_name
 
             hint = suggest_name(name, self.commands)
-            if name in HINTS_BY_VERB and ctx.info_name in _GROUPS_OF_TENANTS:
+            if name in HINTS_BY_VERB and ctx.info_name in _GROUPS_WITH_HINTS:
                 hint = f": {HINTS_BY_VERB[name]}"
             ctx.fail(f"{ctx.command_path} has no command {quote_value(name)}{hint}")
         return super().resolve_command(ctx, args)

@@ -94,9 +94,9 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("storages", "volumes"): "`allot storage list` lists the storages",
     ("tenants",): "`allot tenant list` lists the tenants",
     ("schedule", "cron", "autostop", "autostart", "idle", "timer"): _SCHEDULE,
-    ("node", "nodes", "pools", "node-pool", "nodepool"): (
-        "`allot pool list` lists the node pools, `allot instance list --node NODE` the instances of a node, `allot stock list` the"
-        " units; `allot pool add` declares a NodePool"
+    ("nodes",): "`allot node list` lists the nodes of each node pool, with their instances",
+    ("pools", "node-pool", "nodepool"): (
+        "`allot pool list` lists the node pools, `allot stock list` their units; `allot pool add` declares a NodePool"
     ),
     ("cordon", "uncordon", "drain"): (
         "not yet: run `kubectl cordon NODE`; `allot instance list --node NODE` lists its instances, and `allot instance stop"

@@ -1,10 +1,15 @@
-"""Defines the columns of the lists of clusters, node pools and tariff plans."""
+"""Defines the columns of the lists of clusters, node pools, nodes and tariff plans."""
 
 from __future__ import annotations
 
+import datetime
+
 from allotment.observed.catalog_rows import ClusterRowOutput, PoolRowOutput, TariffRowOutput
+from allotment.observed.node_rows import NodeRowOutput
 from allotment.observed.quantity import parse_quantity
+from allotment.reports.list_columns import age_key
 from allotment.reports.list_table import ListColumn
+from allotment.reports.status_tables import format_age
 
 CLUSTER_COLUMNS: list[ListColumn[ClusterRowOutput]] = [
     ListColumn("cluster", lambda row: row.name),
@@ -33,3 +38,15 @@ TARIFF_COLUMNS: list[ListColumn[TariffRowOutput]] = [
     ListColumn("budget", lambda row: "-" if row.budget is None else f"{row.budget:f}", lambda row: row.budget),
     ListColumn("lifecycle", lambda row: row.lifecycle),
 ]
+
+
+def node_columns(now: datetime.datetime) -> list[ListColumn[NodeRowOutput]]:
+    """Return the columns of a list of nodes."""
+    return [
+        ListColumn("node", lambda row: row.name),
+        ListColumn("cluster", lambda row: row.cluster),
+        ListColumn("pool", lambda row: row.pool),
+        ListColumn("age", lambda row: format_age(row.since, now) or "-", lambda row: age_key(row.since, now)),
+        ListColumn("instances", lambda row: str(len(row.instances)), lambda row: len(row.instances)),
+        ListColumn("names", lambda row: ",".join(row.instances) or "-", wide=True),
+    ]

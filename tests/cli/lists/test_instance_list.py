@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import copy
-import datetime
 from pathlib import Path
 
 import pytest
 import yaml
 from tests.conftest import Allot, Result, checked, edit
-from tests.support import live
-from tests.support.instances import RUNS
 from tests.support.published import Place, git
 from tests.support.reported import Bed
-
-from allotment.declared.inventory import compute_blob_id
+from tests.support.reported_webui import RecentBed, report_webui, rows
 
 HEADS = "INSTANCE CLUSTER DECLARED STATE READY GPU SPEC UNITS AGE EUR/HOUR URL"
-
-
-class RecentBed(Bed):
-    """A bed whose clock is the real one."""
-
-    def now(self) -> str:
-        return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @pytest.fixture
@@ -37,21 +25,6 @@ def run_list(place: Place, allot: Allot) -> Allot:
         return allot("instance", "list", "--repo", place.root, *words)
 
     return run
-
-
-def rows(result: Result) -> list[str]:
-    assert result.code == 0, result.err
-    return [" ".join(line.split()) for line in result.out.splitlines()]
-
-
-def report_webui(place: Place, bed: Bed) -> None:
-    """Let eu-1 report that solo-ada/webui runs as it is declared."""
-    objects = copy.deepcopy((*RUNS, live.route()))
-    for live_object in objects:
-        if live_object["kind"] == "Deployment":
-            data = (place.root / "tenants/solo-ada/instances/webui.yaml").read_bytes()
-            live_object["metadata"]["annotations"]["allotment.dev/declared-blob"] = compute_blob_id(data)
-    bed.report(*objects)
 
 
 def test_a_row_has_the_declared_and_the_reported_state(place: Place, bed: RecentBed, run_list: Allot) -> None:

@@ -11,10 +11,8 @@ from allotment.billing.batch_totals import BatchSummary, IncomeKey, add_totals, 
 from allotment.billing.capacity_totals import CapacityTotal
 from allotment.billing.periods import find_day, split_days
 from allotment.billing.recorded_use import MAX_UNITS, UsageRecord
-from allotment.branches.status_branches import CAPACITY
 from allotment.declared.kinds.node_pool import NodePool
-from allotment.manifests.yaml_text import Malformed
-from allotment.observed.status import STOCK, CapacityUsage, parse_capacity_usage
+from allotment.observed.status import STOCK, CapacityUsage
 from allotment.portal.pages.provider_area import (
     CapacityNow,
     NodePoolTimes,
@@ -25,21 +23,14 @@ from allotment.portal.pages.provider_area import (
     ProviderOffer,
 )
 from allotment.portal.pages.site_facts import ClusterEntry
-from allotment.problems import OperationRefused
 from allotment.services.billing.month_forecasts import CurrentMonth
+from allotment.services.status_view.capacity_reader import read_capacity_usages
 
 
 def read_capacities(repository: Repository, status_commits: Mapping[str, str]) -> dict[str, CapacityNow]:
     """Return the present nodes and stocks of each cluster from the commit with its status. An unreadable cluster is left out."""
-    capacities = {}
-    for cluster, commit in status_commits.items():
-        try:
-            data = repository.read_at(commit, CAPACITY)
-            if data is not None:
-                capacities[cluster] = describe_capacity(parse_capacity_usage(data))
-        except (Malformed, OperationRefused):
-            continue
-    return capacities
+    capacities = read_capacity_usages(repository, status_commits)
+    return {cluster: describe_capacity(capacity) for cluster, capacity in capacities.items()}
 
 
 def describe_capacity(capacity: CapacityUsage) -> CapacityNow:

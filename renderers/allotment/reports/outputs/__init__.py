@@ -44,6 +44,7 @@ OUTPUTS = (
     "secret show",
     "spec list",
     "cluster list",
+    "node list",
     "pool list",
     "tariff list",
     "tenant list",

@@ -15,6 +15,7 @@ from allotment.branches.declarations_clone import DeclarationsClone
 from allotment.branches.platform_settings import read_platform
 from allotment.capacity.offers import Offers, read_offers
 from allotment.declared.tenant_facts import TenantFacts
+from allotment.observed.node_rows import NodeRowOutput, build_node_rows
 from allotment.observed.offer_rows import SpecRowOutput, StockOfferOutput, build_spec_rows, build_stock_offers
 from allotment.observed.resource_rows import (
     InstanceRowOutput,
@@ -45,6 +46,7 @@ class ResourceListing(NamedTuple):
     storages: tuple[StorageRowOutput, ...]
     stocks: tuple[StockOfferOutput, ...]
     specs: tuple[SpecRowOutput, ...]
+    nodes: tuple[NodeRowOutput, ...]
     reports: tuple[ClusterStatus, ...]
     troubles: dict[str, str]
 
@@ -89,6 +91,7 @@ class ListingReader:
     def _read_uncached(self, day: datetime.date) -> ResourceListing:
         # A list from the cache needs none of these modules, which take 0.1 s to import.
         from allotment.services.check.catalog_check import check_catalog
+        from allotment.services.status_view.capacity_reader import read_capacity_usages
         from allotment.services.status_view.status_view import StatusView
         from allotment.services.status_view.tenant_facts_reader import read_tenant_facts
 
@@ -101,15 +104,18 @@ class ListingReader:
         catalog = check_catalog(source, day).catalog
         offers = read_offers(catalog)
         stocks = build_stock_offers(catalog, tenants.values(), offers, view.reported_status.clusters)
+        instances = tuple(build_instance_rows(view.rows, tenants, offers))
+        capacities = read_capacity_usages(self._clone.repository, view.reported_status.commits)
         return ResourceListing(
             currency=platform.spec.billing.currency,
             clusters=tuple(sorted(view.reporter_keys)),
             offers=offers,
             tenants=tenants,
-            instances=tuple(build_instance_rows(view.rows, tenants, offers)),
+            instances=instances,
             storages=tuple(build_storage_rows(view.rows, tenants, offers)),
             stocks=tuple(stocks),
             specs=tuple(build_spec_rows(catalog, offers, stocks)),
+            nodes=tuple(build_node_rows(capacities, instances)),
             reports=tuple(
                 msgspec.structs.replace(status, stocks=(), cold_starts=()) for status in view.reported_status.clusters
             ),
