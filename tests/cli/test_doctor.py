@@ -279,6 +279,21 @@ def test_a_folder_that_nothing_is_published_from(sample: Path, allot: Allot) -> 
     assert allot("doctor", "--repo", sample).code == 1
 
 
+def test_a_file_of_code_owners_follows_the_members(sample: Path, allot: Allot) -> None:
+    owners = sample / ".github/CODEOWNERS"
+    owners.parent.mkdir(parents=True)
+    owners.write_text(allot("ownership", "codeowners", "--repo", sample).out, encoding="utf-8")
+    assert not any("code owners" in line for line in lines(allot, sample))
+    edit(sample, "tenants/solo-ada/members.yaml", "login: ada-k", "login: ada-l")
+    assert (
+        "warning code owners: .github/CODEOWNERS differs from the Ownership and the members of the tenants, so the forge asks other"
+        " people for reviews"
+    ) in lines(allot, sample)
+    assert "allot ownership codeowners > .github/CODEOWNERS" in allot("doctor", "--repo", sample).out
+    owners.write_text("* @pat\n", encoding="utf-8")
+    assert not any("code owners" in line for line in lines(allot, sample)), "a person wrote it"
+
+
 def test_pinned_programs_are_looked_for_where_the_workflow_names_them(sample: Path, allot: Allot) -> None:
     workflow = sample / ".github/workflows/allot.yaml"
     workflow.parent.mkdir(parents=True)

@@ -144,12 +144,16 @@ def _diagnose_cluster(
 
 
 def _diagnose_repository(root: Path) -> list[Diagnosis]:
+    from allotment.cli.ownership import find_outdated_code_owners
     from allotment.diagnosis.repository import diagnose_repository
     from allotment.services.status_view.repository_facts import collect_repository_facts
 
     return diagnose_repository(
         collect_repository_facts(
-            root, _check_declarations(root, open_source(root, None), None), create_publish_check(root)
+            root,
+            _check_declarations(root, open_source(root, None), None),
+            create_publish_check(root),
+            find_outdated_code_owners(root),
         )
     )
 

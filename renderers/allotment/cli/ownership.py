@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,10 @@ from allotment.cli.options import find_repository, output_option, repository_opt
 from allotment.cli.subcommand_group import SubcommandGroup
 from allotment.declared.forges import FORGES
 from allotment.problems import OperationRefused
+
+if TYPE_CHECKING:
+    from allotment.adapters.folder_source import FolderSource
+    from allotment.reports.outputs.ownership import OwnedOutput
 
 
 @click.group(cls=SubcommandGroup)
@@ -43,22 +48,52 @@ def write_codeowners(forge: str | None, style: str, repo: Path | None) -> None:
       allot ownership codeowners --forge gitlab > .gitlab/CODEOWNERS
     """
     from allotment.adapters.folder_source import FolderSource
-    from allotment.branches.platform_settings import read_members, read_platform
+    from allotment.branches.platform_settings import read_platform
     from allotment.reports import codeowners, outputs
     from allotment.reports.outputs.ownership import OwnershipOutput
-    from allotment.services.pull_requests.authorization import is_retired, read_ownership
 
     source = FolderSource(find_repository(repo))
-    declared = read_ownership(source)
-    if declared is None:
+    owned_patterns = list_owned_patterns(source)
+    if owned_patterns is None:
         raise OperationRefused("platform/ownership.yaml doesn't exist or can't be read: see `allot validate`")
-    tenants = [scope.name for scope in source.scopes()[0] if scope.kind == "tenant"]
-    owned_patterns = codeowners.list_owned_patterns(
-        declared.model.spec, tenants, partial(read_members, source), partial(is_retired, source)
-    )
     if style == "json":
         click.echo(outputs.as_json(OwnershipOutput(paths=tuple(owned_patterns))), nl=False)
         return
     platform = read_platform(source)
     target_forge = forge or (platform.spec.git.forge if platform else "GitHub")
     click.echo(codeowners.render_codeowners(owned_patterns, target_forge), nl=False)
+
+
+def list_owned_patterns(source: FolderSource) -> list[OwnedOutput] | None:
+    """Return the patterns of the Ownership with their owners; None if the Ownership is absent or can't be read."""
+    from allotment.branches.platform_settings import read_members
+    from allotment.reports import codeowners
+    from allotment.services.pull_requests.authorization import is_retired, read_ownership
+
+    declared = read_ownership(source)
+    if declared is None:
+        return None
+    tenants = [scope.name for scope in source.scopes()[0] if scope.kind == "tenant"]
+    return list(
+        codeowners.list_owned_patterns(
+            declared.model.spec, tenants, partial(read_members, source), partial(is_retired, source)
+        )
+    )
+
+
+def find_outdated_code_owners(root: Path) -> str:
+    """Return the path of a file of code owners that differs from the Ownership; empty if there is none.
+
+    Only a file that `allot ownership codeowners` wrote is compared.
+    """
+    from allotment.adapters.checkout_paths import is_regular
+    from allotment.adapters.folder_source import FolderSource
+    from allotment.reports import codeowners
+
+    source = FolderSource(root)
+    for path in codeowners.PATHS:
+        text = source.read(path).decode("utf-8", "replace") if is_regular(root, path) else ""
+        if text.startswith(codeowners.HEADER) and (owned_patterns := list_owned_patterns(source)) is not None:
+            texts = {codeowners.render_codeowners(owned_patterns, forge) for forge in FORGES}
+            return "" if text in texts else path
+    return ""

@@ -70,7 +70,8 @@ class RepositoryState(NamedTuple):
 
     - `errors` and `warnings` are numbers of findings. `placeholders` is the number of warnings about values of the
       sample that nobody has replaced. `open_blanks` is the number of values in README.md that nobody has ticked off.
-    - `missing_files` are the files that CI needs and that do not exist.
+    - `missing_files` are the files that CI needs and that do not exist. `outdated_code_owners` is the path of the file of code
+      owners if it differs from the Ownership, and otherwise empty.
     - `branches` and `ledger` are None if the repository has no commit, or no remote `origin`. `git_error` is the reason if
       Git can't read the repository.
     """
@@ -84,6 +85,7 @@ class RepositoryState(NamedTuple):
     branches: BranchState | None
     ledger: LedgerState | None = None
     git_error: str = ""
+    outdated_code_owners: str = ""
 
 
 def diagnose_repository(repository: RepositoryState) -> list[Diagnosis]:
@@ -136,6 +138,9 @@ def _check_ci(repository: RepositoryState) -> Iterator[Diagnosis]:
         )
     else:
         yield ok("CI", "the workflow and the files that pin the program exist")
+    if path := repository.outdated_code_owners:
+        message = f"{path} differs from the Ownership and the members of the tenants, so the forge asks other people for reviews"
+        yield warning("code owners", message, f"allot ownership codeowners > {path}")
     yield skipped(
         "branch protection",
         "Git doesn't show push permissions: docs/operate/repository.md lists the rules for the forge",

@@ -16,9 +16,10 @@ from allotment.declared.kinds.ownership import Approver, OwnershipSpec
 from allotment.declared.people import Account, parse_account
 from allotment.reports.outputs.ownership import OwnedOutput
 
-_HEADER = (
+HEADER = (
     "# Written by `allot ownership codeowners` from platform/ownership.yaml and the tenants' members: change those.\n"
 )
+PATHS = (".github/CODEOWNERS", ".gitlab/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")  # where forges look
 ALL_PATHS = "**"
 _REGEX_SPECIAL = re.compile(r"[.*]")
 
@@ -55,7 +56,7 @@ def list_owned_patterns(
 def render_codeowners(owners: Sequence[OwnedOutput], forge: str) -> str:
     """Return the CODEOWNERS file for a forge."""
     write = _regex_lines if FORGES[forge].has_owner_regexes else _glob_lines
-    return _HEADER + "".join(f"{line}\n" for line in write(owners[0].owners, owners[1:]))
+    return HEADER + "".join(f"{line}\n" for line in write(owners[0].owners, owners[1:]))
 
 
 def _owner_names(spec: OwnershipSpec, approvers: Collection[Approver], people: Members | None) -> tuple[str, ...]:

@@ -33,10 +33,12 @@ from allotment.starter.program import PROGRAM_LOCK, REQUIREMENTS_LOCK
 from allotment.starter.repository import count_open_blanks
 
 
-def collect_repository_facts(root: Path, repository_check: RepositoryCheck, check: PublishCheck) -> RepositoryState:
+def collect_repository_facts(
+    root: Path, repository_check: RepositoryCheck, check: PublishCheck, outdated_code_owners: str = ""
+) -> RepositoryState:
     """Return the facts of a checked repository. Without a commit or a remote, return no facts of branches.
 
-    `check` finds out the state of publishing.
+    `check` finds out the state of publishing. `outdated_code_owners` is a path.
     """
     clone, git_error = None, ""
     try:
@@ -56,6 +58,7 @@ def collect_repository_facts(root: Path, repository_check: RepositoryCheck, chec
         ),
         open_blanks=count_open_blanks(_read_text(root, "README.md")),
         missing_files=tuple(_find_missing_files(root, workflow) if workflow else ()),
+        outdated_code_owners=outdated_code_owners,
         has_publisher_key=bool(platform and platform.model.spec.publisher),
         branches=_read_branches(StatusView(clone), check) if clone is not None and clone.has_origin else None,
         git_error=git_error,
