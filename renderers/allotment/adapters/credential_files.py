@@ -35,12 +35,12 @@ def read_credential_file(path: Path, remedy: str = _REQUIREMENT, *, accepts_pipe
     raise OperationRefused(f"{escape_unprintable(str(path), 400)} can't be read: {reason}: {remedy}")
 
 
-def read_bytes(path: Path, most: int, *, accepts_pipe: bool = True) -> bytes:
-    """Return the content of a file of at most `most` bytes. Raises OSError or ValueError, also if nothing writes into a pipe."""
+def read_bytes(path: Path, max_bytes: int, *, accepts_pipe: bool = True) -> bytes:
+    """Return the content of a file of at most `max_bytes` bytes. Raises OSError or ValueError, also if nothing writes into a pipe."""
     with open(path, "rb", buffering=0, opener=_open_at_once) as file:
         if not (accepts_pipe or stat.S_ISREG(os.fstat(file.fileno()).st_mode)):
             raise OSError(0, "it is no regular file")
-        return _read(file, most)
+        return _read(file, max_bytes)
 
 
 def read_if_exists(path: Path, remedy: str = _REQUIREMENT) -> str | None:
@@ -61,13 +61,13 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _read(file: IO[bytes], most: int) -> bytes:
+def _read(file: IO[bytes], max_bytes: int) -> bytes:
     data, waiting = b"", select.poll()
     waiting.register(file, select.POLLIN)
-    while len(data) <= most:
+    while len(data) <= max_bytes:
         if not waiting.poll(PIPE_SECONDS * 1000):
             raise OSError(0, f"nothing arrived within {PIPE_SECONDS:.0f} s")
-        if not (piece := os.read(file.fileno(), most)):
+        if not (piece := os.read(file.fileno(), max_bytes)):
             return data
         data += piece
-    raise OSError(0, f"it has more than {most:,} bytes")
+    raise OSError(0, f"it has more than {max_bytes:,} bytes")

@@ -45,7 +45,7 @@ def write_codeowners(forge: str | None, style: str, repo: Path | None) -> None:
     \b
     Examples:
       allot ownership codeowners > CODEOWNERS
-      allot ownership codeowners --forge gitlab > .gitlab/CODEOWNERS
+      allot ownership codeowners --forge gitlab > CODEOWNERS
     """
     from allotment.adapters.folder_source import FolderSource
     from allotment.branches.platform_settings import read_platform

@@ -12,14 +12,14 @@ _PUNCTUATION = re.compile(r"[.+]")
 _PATH_IN_TEXT = re.compile(r"/[A-Za-z0-9._@+/-]+")
 
 
-def match_free_folder(folders: Iterable[str]) -> str:
+def build_free_folder_pattern(folders: Iterable[str]) -> str:
     """Return the pattern of a folder outside the system and the folders of other storages. It doesn't contain them either."""
     inside, around = _join((*SYSTEM_PATHS, *folders)), _join(_list_parents(folders))
     path = ABSOLUTE_PATH.pattern.replace("-]", r"\-]")
     return rf"(?!.{{{MAX_MOUNT_PATH + 1}}})(?!.*/\.\.?(?:/|$))(?!(?:{inside})(?:/|$))(?!(?:{around})$){path}"
 
 
-def match_app_folder(folders: Iterable[str], texts: Iterable[str]) -> str:
+def build_app_folder_pattern(folders: Iterable[str], texts: Iterable[str]) -> str:
     """Return the pattern of a folder for which the rule app-folder has no warning.
 
     `folders` are the folders of the app. `texts` are the arguments and the values of the variables of the instance.

@@ -17,7 +17,7 @@ from allotment.declared.layout import WINDOWS_DEVICE_NAMES, Scope, path_of
 from allotment.manifests.yaml_text import dump_scalar
 from allotment.observed.quantity import parse_quantity
 from allotment.observed.resource_rows import InstanceRowOutput
-from allotment.portal.pages.folder_patterns import FOLDER_HINT, match_free_folder
+from allotment.portal.pages.folder_patterns import FOLDER_HINT, build_free_folder_pattern
 from allotment.portal.pages.forge_links import MAX_URL
 from allotment.portal.pages.page_action import add_item
 from allotment.portal.pages.public_pages import describe_gpu_spec
@@ -65,7 +65,7 @@ def describe_new(site: SiteFacts, area: TenantArea, kind: str) -> dict[str, Any]
     else:
         facts |= {
             "storages": _list_storages(area),
-            "folderPattern": match_free_folder(()),
+            "folderPattern": build_free_folder_pattern(()),
             "folderHint": FOLDER_HINT,
             "sshNotes": list_ssh_notes(area),
         }

@@ -10,7 +10,7 @@ from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.tenant_facts import MemberFacts
 from allotment.edits.field_assignments import quote_path_name
-from allotment.portal.pages.folder_patterns import FOLDER_HINT, match_app_folder, match_free_folder
+from allotment.portal.pages.folder_patterns import FOLDER_HINT, build_app_folder_pattern, build_free_folder_pattern
 from allotment.portal.pages.form_facts import MAX_NAMES, describe_use, list_access, list_secret_keys, list_ssh_notes
 from allotment.portal.pages.page_action import Action, ActionField, add_item, remove_item
 from allotment.portal.pages.tenant_area import InstanceDetail, StorageDetail, TenantArea
@@ -47,7 +47,7 @@ def list_mount_actions(area: TenantArea, instance: InstanceDetail) -> Iterator[A
                     "folder",
                     "Folder in the container",
                     FOLDER_HINT,
-                    pattern=match_free_folder([mount.mount_path for mount in spec.storages]),
+                    pattern=build_free_folder_pattern([mount.mount_path for mount in spec.storages]),
                 ),
             ),
             instruction=instruction,
@@ -113,7 +113,7 @@ def _warn_about_folder(area: TenantArea, instance: GPUInstance) -> tuple[str, st
         f"{{folder}} is not a folder of app {spec.app.name} {spec.app.version}, which has {', '.join(folders)}: mount the storage"
         " there, or name this path in container.args or container.env."
     )
-    return "folder", match_app_folder(folders, list_arguments(spec)), text
+    return "folder", build_app_folder_pattern(folders, list_arguments(spec)), text
 
 
 def _list_lost_folders(area: TenantArea, instance: GPUInstance, storage: str) -> Iterator[str]:
