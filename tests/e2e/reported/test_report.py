@@ -286,7 +286,7 @@ def bill(forge: Path, folder: Path, *words: str, **environment: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | environment).stdout
 
 
-def test_an_instance_that_ran_was_resized_and_stopped_is_on_the_bill(cloud: Cloud, tmp_path: Path) -> None:
+def test_an_instance_that_ran_was_resized_and_put_on_hold_is_on_the_bill(cloud: Cloud, tmp_path: Path) -> None:
     client = cloud.clusters["eu-1"].client
     path = "tenants/studio-kite/instances/billed.yaml"
 
@@ -315,10 +315,16 @@ def test_an_instance_that_ran_was_resized_and_stopped_is_on_the_bill(cloud: Clou
     cloud.merged()
     whole = run(quarter["metadata"]["uid"])
     wait_until_gone(quarter)
-    cloud.edit(path, "spec:\n", "spec:\n  state: Stopped\n")
+    cloud.edit(path, "spec:\n", "spec:\n  hold:\n    reason: It sends spam.\n")
     stopped = now()
     cloud.merged()
     wait_until_gone(whole)
+
+    def is_on_hold() -> bool:
+        billed = instance(cloud, "billed", "studio-kite")
+        return (billed.state, billed.reason, billed.message) == ("Stopped", "OnHold", "on hold: It sends spam.")
+
+    assert eventually(is_on_hold, "the reason to be reported", 60)
     uids = {quarter["metadata"]["uid"], whole["metadata"]["uid"]}
 
     def find_recorded() -> dict[str, UsageInterval]:
