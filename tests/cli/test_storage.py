@@ -68,7 +68,11 @@ def write_kubeconfig(server: Server, folder: Path, token: str) -> Path:
         ("studio-kite/outputs:lost+found/x", "a", "is in a folder that belongs to the storage itself"),
         ("a", "studio-kit/outputs:/", "no tenant is named 'studio-kit'; did you mean 'studio-kite'?"),
         ("a", "studio-kite/output:/", "declares no valid storage named 'output'; did you mean 'outputs'?"),
-        ("a", "ml-orbit/checkpoints:/", "storage ml-orbit/checkpoints has no file server: write `accessor: {}`"),
+        (
+            "a",
+            "ml-orbit/checkpoints:/",
+            "storage ml-orbit/checkpoints has no file server: `allot set storage/ml-orbit/checkpoints accessor.mode=ReadWrite --pr`",
+        ),
     ],
 )
 def test_wrong_words_reach_no_cluster(
@@ -86,7 +90,7 @@ def test_a_storage_that_may_not_be_written_to_is_explained(
     options = ("--kubeconfig", write_kubeconfig(server, tmp_path, "t"), "--repo", sample)
     result = allot("storage", "cp", "a", REMOTE, *options)
     assert (result.code, result.out) == (2, "")
-    assert "can't be written to: write `mode: ReadWrite` below `accessor:` in tenants/studio-kite/" in result.err
+    assert "can't be written to: `allot set storage/studio-kite/outputs accessor.mode=ReadWrite --pr`" in result.err
     assert server.requests == []
 
 

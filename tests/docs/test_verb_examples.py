@@ -60,6 +60,7 @@ PREPARATIONS = {
     "sharedWith.uni-lab-": ("storage/solo-ada/models", "sharedWith+={tenant: uni-lab}"),
     "role=Member": ("Members/solo-ada", "users+={name: zoe, role: Admin}"),
     "instance start": ("instance/solo-ada/webui", "state=Stopped"),
+    "deletionPolicy-": ("storage/solo-ada/models", "deletionPolicy=Delete"),
     "instance release": ("instance/solo-ada/webui", "hold={reason: It sends spam.}"),
     "tenant resume": ("Tenant/solo-ada", "lifecycle=Suspended"),
     "spec activate": ("GPUSpec/l4-half", "lifecycle=Deprecated"),

@@ -45,6 +45,7 @@ QUESTIONS = {
         """CI and people install exactly this version of Allotment, so the source can't change later:
   git+https://HOST/PATH@COMMIT         a commit of a Git repository that CI can read without a password; enough at the start
   https://HOST/NAME.whl#sha256=HASH    a wheel and its hash, as `make dist` in a checkout of Allotment prints them
-  HOST/NAME@sha256:DIGEST              a container image by its digest""",
+  HOST/NAME@sha256:DIGEST              a container image by its digest
+Without a source yet, push the checkout of Allotment to your forge, and write its address with the commit.""",
     ),
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +61,8 @@ def print_result(
         print_note(f"\n{image.image} is not declared: {image.reason}\nTo declare it later: {image.remedy}")
     if sample:
         print_note("\nIts people, hosts and images are examples: `allot validate` warns until you replace the hosts.")
+    if shutil.which("allot") is None:
+        print_note(f"\nTo call `allot`: export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH")
     print_note(
         "\n".join(["\nNext:", *(f"  {line}" for line in commands), f"\nCI publishes each push to {cloud.branch}."])
     )

@@ -195,6 +195,7 @@ class _Questions:
         new_names = {text.partition(":")[0] for text in options.new_storages}
         unsaved = self._list_unsaved_folders(options) if new_names else []
         default_name = unsaved[0].path.rpartition("/")[2] if unsaved else _DEFAULT_NAME
+        default_name = self._find_free_name(default_name, new_names)
         name = ask("Name of the storage", default_name, lambda text: self._check_new_name(text, new_names))
         size = _ask_size(spec)
         path = self._ask_path(options)
@@ -259,6 +260,12 @@ class _Questions:
             for offer in self._offers.offers.storage_offers
             if not offer.barriers and cluster in ("", offer.cluster) and storage_spec in ("", offer.spec.model.name)
         ]
+
+    def _find_free_name(self, name: str, new_names: Collection[str]) -> str:
+        """Return the name for a new storage, with a number if another storage has the name."""
+        names = {*new_names, *self._declarations.list_names(GPUStorage, Scope("tenant", self._tenant))}
+        numbered = (f"{name}-{number}" for number in itertools.count(2))
+        return next(free for free in itertools.chain([name], numbered) if free not in names)
 
     def _check_new_name(self, text: str, new_names: Collection[str]) -> None:
         if wrong := name_error(text, DEFAULT_MAX_NAME_LENGTH):

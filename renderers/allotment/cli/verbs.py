@@ -30,7 +30,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("secrets", "credential", "credentials"): (
         "`allot secret list` lists the secrets, `allot secret create TENANT/NAME --cluster CLUSTER --key token` declares a secret"
     ),
-    ("key", "keys", "ssh-key"): (
+    ("key", "keys", "ssh-key", "add-key"): (
         "`allot set Members/TENANT 'users.USER.sshKeys+=ssh-ed25519 KEY'` adds an SSH key to a member, `allot member add` has"
         " --ssh-key"
     ),
@@ -76,6 +76,10 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         "share",
     ): "`allot set storage/TENANT/NAME 'sharedWith+={tenant: OTHER_TENANT}'` lets another tenant copy a storage",
     ("snapshot",): "`allot storage snapshot TENANT/STORAGE NEW` creates a snapshot",
+    ("undelete", "undo"): (
+        "`allot set storage/TENANT/NAME deletionPolicy-` keeps a storage after the first of its two merges; after the second merge,"
+        " revert that merge before the deadline in its plan"
+    ),
     ("restore", "clone"): (
         "`allot storage clone TENANT/STORAGE NEW` copies a storage; with `--snapshot NAME`, it restores a snapshot"
     ),

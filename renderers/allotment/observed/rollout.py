@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from allotment import conditions as word
 from allotment.declared.tenant_resources import RESOURCE_KINDS
+from allotment.declared.values import NAME_PATTERN
 from allotment.observed import orphans
 from allotment.observed.conditions import COMPARISON_FAILED_TEXT, UNKNOWN_SYNC
 from allotment.observed.deletion_point import DATA_LOST_TEXT, describe_data_deadline, find_marked_since
@@ -103,6 +105,7 @@ _REMEDIES = {
     word.SOURCE_UNPREPARED: "it continues once its source is prepared",
     word.STORAGE_UNPREPARED: "it starts by itself once the storage is prepared",
 }
+_COMMAND = re.compile("`(allot (?:logs|recover|status))`")  # a command that needs the name of the resource
 _DEFAULT_REMEDY = "see `allot status`"
 
 
@@ -113,12 +116,25 @@ def derive_stage(
     silent: Mapping[str, str] = MappingProxyType({}),
     retained: RetainedTenant | None = None,
 ) -> RolloutStage:
-    """Return the rollout stage of a resource.
+    """Return the rollout stage of a resource. The commands in its remedy name the resource.
 
     `published` is None while the merge of the resource is not published. `silent` maps a cluster to the reason why the
     state of the cluster is unknown or uncertain. `retained` is the tenant's entry in the retention record; it is None
     if the record has no such entry.
     """
+    stage = _derive_stage(resource, published, statuses, silent, retained)
+    name = f"{resource.tenant}/{resource.name}"
+    has_valid_name = all(re.fullmatch(NAME_PATTERN, part) for part in (resource.tenant, resource.name))
+    return stage._replace(remedy=_COMMAND.sub(rf"`\1 {name}`", stage.remedy)) if has_valid_name else stage
+
+
+def _derive_stage(
+    resource: ResourceRef,
+    published: BlobVersions | None,
+    statuses: Sequence[TenantStatus],
+    silent: Mapping[str, str],
+    retained: RetainedTenant | None,
+) -> RolloutStage:
     if published is None:
         return RolloutStage("going", "merged", "not published yet")
     if published.source != resource.blob:

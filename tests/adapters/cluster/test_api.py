@@ -123,7 +123,9 @@ def test_a_kubeconfig_that_leads_nowhere_is_told(tmp_path: Path) -> None:
 def test_an_empty_variable_names_no_kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", "")
     monkeypatch.setenv("HOME", "/nonexistent")
-    with pytest.raises(OperationRefused, match=r"^~/.kube/config leads to no API server"):
+    with pytest.raises(
+        OperationRefused, match=r"^there is no kubeconfig ~/.kube/config: name a kubeconfig with --kubeconfig$"
+    ):
         ApiServer.from_kubeconfig(None, None)
 
 

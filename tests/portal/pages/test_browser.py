@@ -701,7 +701,7 @@ def test_a_resize_shows_its_cost(site: Site, visit: Visit) -> None:
     open_details(visit)
     fill(visit, {"action": "resize", "gpuSpec": "l4-whole"})
     assert visit.page.inner_text("#effect").splitlines()[1:3] == [
-        "459.90 EUR in a month of 730 hours",
+        "+459.90 EUR in a month of 730 hours",
         "Budget: 2276.90 → 2736.80 of 4000.00 EUR",
     ]
     assert visit.page.inner_text("#effect").splitlines()[-1] == "GPUs nvidia-l4: 3.25 → 4 of 8"
@@ -857,7 +857,7 @@ def test_a_form_shows_price_quota_and_budget(site: Site, visit: Visit) -> None:
     fill(visit, {"name": "third", "app": "jupyter", "gpuSpec": "l4-quarter", "replicas": "3"})
     assert visit.page.inner_text("#effect").splitlines() == [
         "0.63 EUR per hour while it runs",
-        "459.90 EUR in a month of 730 hours",
+        "+459.90 EUR in a month of 730 hours",
         "Budget: 2276.90 → 2736.80 of 4000.00 EUR",
         "Forecast of 2026-11: 1149.37 → 1292.38 of 4000.00 EUR",
         "GPUs nvidia-l4: 3.25 → 4 of 8",
@@ -968,7 +968,7 @@ def test_a_form_shows_the_effect_of_a_stop_and_a_start(site: Site, visit: Visit)
         "GPUs nvidia-l4: 3.25 → 3 of 8",
     ]
     effect = open_state_form(visit, f"{site.url}/tenants/uni-lab/instances/group-d.html")
-    assert effect[:2] == ["1.05 EUR per hour while it runs", "766.50 EUR in a month of 730 hours"]
+    assert effect[:2] == ["1.05 EUR per hour while it runs", "+766.50 EUR in a month of 730 hours"]
     assert [line.split(":")[0] for line in effect[2:]] == [
         "Budget",
         "Forecast of 2026-11",
@@ -1078,7 +1078,7 @@ def test_the_forecast_refuses_nothing_that_the_plan_may_accept(
     lines, problems = visit.page.evaluate(script, [facts, offer])
     excess = f"The budget is exceeded by 15.00 EUR in 2026-11{'.' if enforcement == 'Deny' else ': only a warning.'}"
     assert lines == [
-        "100.00 EUR in a month of 730 hours",
+        "+100.00 EUR in a month of 730 hours",
         "Budget: 100.00 → 200.00 of 1000.00 EUR",
         "Forecast of 2026-11: 990.00 → 1015.00 of 1000.00 EUR",
         *([] if is_refused else [excess]),
@@ -1185,7 +1185,7 @@ def test_a_form_creates_the_storages_that_the_app_needs(site: Site, visit: Visit
     effect = visit.page.inner_text("#effect").splitlines()
     assert effect[:3] == [
         "0.21 EUR per hour while it runs",
-        "172.50 EUR in a month of 730 hours",
+        "+172.50 EUR in a month of 730 hours",
         "Budget: 2276.90 → 2449.40 of 4000.00 EUR",
     ]
     assert {"Storage: 1600Gi → 1720Gi of 5Ti", "Storages: 6 → 8 of 50"} <= set(effect)

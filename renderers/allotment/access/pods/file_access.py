@@ -24,7 +24,7 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.layout import PLATFORM
 from allotment.declared.reading import read_folder
 from allotment.manifests import names
-from allotment.preparation.sources import is_single_writer
+from allotment.preparation.sources import is_bucket, is_single_writer
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 from allotment.rules.accessors import explain_copy, list_running_users
 from allotment.services.check.workers import read_scope
@@ -54,20 +54,30 @@ def find_storage(source: Source, tenant: str, name: str, *, is_upload: bool = Fa
     if is_upload:
         _check_users(source, folder, storage.model)
     if storage.model.spec.accessor is None:
+        if is_bucket(_read_catalog(source), storage.model):
+            raise OperationRefused(
+                f"{tenant}/{name} is a bucket, which has no file server: use an S3 client in an instance"
+            )
+        field = "accessor.mode=ReadWrite" if is_upload else "accessor={}"
         raise OperationRefused(
-            f"storage {tenant}/{name} has no file server: write `accessor: {{}}` below `spec:` in {storage.path}, and open a pull"
-            " request; a bucket has no file server: use an S3 client in an instance"
+            f"storage {tenant}/{name} has no file server: `allot set storage/{tenant}/{name} {field} --pr` opens a pull request that"
+            f" declares {'an accessor that writes; an Admin of the tenant approves it' if is_upload else 'an accessor'}"
         )
     if is_upload:
         _require_writable(storage, tenant)
     return storage
 
 
+def _read_catalog(source: Source) -> Catalog:
+    """Return the catalog without clusters, which the kind of a storage doesn't depend on."""
+    platform = read_folder(PLATFORM, read_scope(source, PLATFORM).files)[0]
+    return Catalog(platform, {}, datetime.datetime.now(datetime.UTC).date())
+
+
 def _check_users(source: Source, folder: ScopeDeclarations, storage: GPUStorage) -> None:
     """Raise OperationRefused if a running instance mounts a ReadWriteOnce storage: no file server may change its files."""
-    platform = read_folder(PLATFORM, read_scope(source, PLATFORM).files)[0]
     users = list_running_users(folder, storage.name)
-    if users and is_single_writer(Catalog(platform, {}, datetime.datetime.now(datetime.UTC).date()), storage):
+    if users and is_single_writer(_read_catalog(source), storage):
         raise OperationRefused(
             f"storage {folder.name}/{storage.name} is ReadWriteOnce, and the running instance {users[0].model.name} mounts it, so"
             f" its file server can't write to it: stop the instance, `allot instance stop {folder.name}/{users[0].model.name} --pr`"
@@ -80,8 +90,8 @@ def _require_writable(storage: DeclarationFile[GPUStorage], tenant: str) -> None
     accessor = storage.model.spec.accessor
     if accessor is not None and not accessor.allows_writing:
         raise OperationRefused(
-            f"storage {tenant}/{storage.model.name} can't be written to: write `mode: ReadWrite` below `accessor:` in {storage.path},"
-            " and open a pull request, which an Admin of that tenant approves"
+            f"storage {tenant}/{storage.model.name} can't be written to: `allot set storage/{tenant}/{storage.model.name}"
+            " accessor.mode=ReadWrite --pr` opens a pull request, which an Admin of that tenant approves"
         )
 
 

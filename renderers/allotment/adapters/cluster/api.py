@@ -90,6 +90,10 @@ class ApiServer:
                 _connection_pool(configuration)
                 _check_certificates(configuration)
             except (*_CONFIG_ERRORS, ImportError, HTTPError) as error:
+                if not any(os.path.lexists(os.path.expanduser(path)) for path in paths.split(os.pathsep)):
+                    raise OperationRefused(
+                        f"there is no kubeconfig {paths}: name a kubeconfig with --kubeconfig"
+                    ) from None
                 reason = _config_error_text(error)
                 raise OperationRefused(
                     f"{paths} leads to no API server: {reason}: correct it, or name another kubeconfig"

@@ -40,11 +40,12 @@ from allotment.rules.ownership import Review
 from allotment.services.check.check_options import CheckOptions, Comparison, OpenCache
 from allotment.services.check.cross_checks import list_change_problems
 from allotment.services.check.repository_check import RepositoryCheck, check_repository, recheck_tenants
-from allotment.services.check.workers import run_batches
+from allotment.services.check.workers import locate_findings, run_batches
 from allotment.services.publish.rendered_catalog_check import check_rendered_catalog
 from allotment.services.publish.renderer import ClusterRenderer
 from allotment.services.pull_requests.authorization import find_unauthorized_changes
 from allotment.services.pull_requests.brake_forecast import BrakeForecast, CachedItems, find_stopped_deletions
+from allotment.services.pull_requests.returning_volumes import ReadSizes, check_returning_volumes
 from allotment.services.pull_requests.self_service import read_self_service_facts
 from allotment.services.pull_requests.tenant_comparison import (
     MAX_TEXTS,
@@ -75,7 +76,8 @@ class ReviewContext(NamedTuple):
 class PlanOptions(NamedTuple):
     """The options of a plan, as `change_plan.plan_change` describes them.
 
-    `committed` is the last commit, if the base of the plan has uncommitted files too.
+    `committed` is the last commit, if the base of the plan has uncommitted files too. `read_sizes` reads the reported sizes of
+    storages.
     """
 
     base_name: str
@@ -85,6 +87,7 @@ class PlanOptions(NamedTuple):
     review_context: ReviewContext | None
     processes: int
     base_check: RepositoryCheck | None
+    read_sizes: ReadSizes
     cached_items: CachedItems | None = None
     committed: CommitSource | None = None
 
@@ -188,6 +191,8 @@ class MergePlan:
             (loss for comparison in comparisons for loss in comparison.losses),
             *sides,
         )
+        returning = check_returning_volumes(resource_changes, self.merge_result, self.options.read_sizes)
+        problems += locate_findings(returning, self.merge_result)
         return ChangePlan(
             base=self.base.commit,
             head=self.head,

@@ -108,7 +108,7 @@ function setOptions(select, options) {
 // Return the effect of a cost, and add a problem if the tariff plan refuses it.
 function describeCost(facts, cost, offer, problems) {
   const {budget, currency, enforcement, month} = facts;
-  const lines = [`${formatMoney(cost)} ${currency} in a month of 730 hours`];
+  const lines = [`${cost > 0n ? "+" : ""}${formatMoney(cost)} ${currency} in a month of 730 hours`];
   facts.added = cost;
   if (budget === null) return lines;
   const limit = parseMoney(budget);
