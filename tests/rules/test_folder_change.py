@@ -69,12 +69,12 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "a storage is removed at once": (
         lambda root: (root / "tenants/acme-robotics/storages/frames.yaml").unlink(),
         "tenants/acme-robotics/storages/frames.yaml:1:1: (file): storage frames would be deleted with its data (a rename is a deletion): put the file back;"
-        " to delete it, first merge deletionPolicy: Delete [deletion]",
+        " to delete it, first merge and publish deletionPolicy: Delete [deletion]",
     ),
     "a storage is renamed": (
         lambda root: move(root, "tenants/film-house/storages/loras.yaml", "tenants/film-house/storages/models.yaml"),
         "tenants/film-house/storages/loras.yaml:1:1: (file): storage loras would be deleted with its data (a rename is a deletion): put the file back;"
-        " to delete it, first merge deletionPolicy: Delete [deletion]",
+        " to delete it, first merge and publish deletionPolicy: Delete [deletion]",
     ),
     "a tenant is renamed": (
         lambda root: (root / "tenants/uni-lab").rename(root / "tenants/uni-labs"),
@@ -98,7 +98,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
             or (root / "tenants/studio-kite/storages/outputs-restored.yaml").unlink()
         ),
         "tenants/studio-kite/snapshots/before-upgrade.yaml:1:1: (file): snapshot before-upgrade would be deleted (a rename is a deletion): put the file back;"
-        " to delete it, first merge deletionPolicy: Delete [deletion]",
+        " to delete it, first merge and publish deletionPolicy: Delete [deletion]",
     ),
     "a snapshot of another storage": (
         lambda root: edit(

@@ -39,7 +39,7 @@ def storage_removal_finding(path: str, name: str) -> Finding:
     """Return the finding about a removed storage that was not marked for deletion."""
     message = (
         f"storage {name} would be deleted with its data (a rename is a deletion): put the file back;"
-        " to delete it, first merge deletionPolicy: Delete"
+        " to delete it, first merge and publish deletionPolicy: Delete"
     )
     return Finding(path, (), message, RULE)
 
@@ -48,7 +48,7 @@ def snapshot_removal_finding(path: str, name: str) -> Finding:
     """Return the finding about a removed snapshot that was not marked for deletion."""
     message = (
         f"snapshot {name} would be deleted (a rename is a deletion): put the file back;"
-        " to delete it, first merge deletionPolicy: Delete"
+        " to delete it, first merge and publish deletionPolicy: Delete"
     )
     return Finding(path, (), message, RULE)
 
