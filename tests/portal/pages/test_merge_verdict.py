@@ -80,9 +80,17 @@ def test_the_merge_that_deletes_data_always_waits(place: Place, tmp_path: Path) 
 
 def test_without_the_policy_a_person_merges_each_change(place: Place, tmp_path: Path) -> None:
     edit(place.root, "platform/platform.yaml", "selfService: Enabled", "selfService: Disabled")
-    assert set(list_verdicts(place, tmp_path, "instances/webui").values()) == {
-        "A person with the right to merge merges it."
-    }
+    person = "A person with the right to merge merges it. It needs"
+    for page, who in (("instances/webui", "a Member or Admin"), ("members", "an Admin")):
+        verdicts = set(list_verdicts(place, tmp_path, page).values())
+        assert verdicts == {f"{person} {who} of studio-kite as its author, or as an approver."}
+    edit(
+        place.root,
+        "platform/ownership.yaml",
+        "    - path: tenants/*/members.yaml\n      approvers:\n        - tenantRole: Admin\n",
+        "",
+    )
+    assert set(list_verdicts(place, tmp_path, "members").values()) == {"A person with the right to merge merges it."}
 
 
 @pytest.mark.parametrize(

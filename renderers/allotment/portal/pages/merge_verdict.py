@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from allotment.declared.approvers import find_excluded_parts
+from allotment.declared.approvers import find_excluded_parts, find_path_rule
 from allotment.declared.kinds.app import App
 from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.members import Role
 from allotment.declared.kinds.ownership import Ownership
 from allotment.declared.kinds.plan import SelfService, SelfServiceChange
 from allotment.declared.layout import DeclarationPath, parse_path
 from allotment.portal.pages.page_action import Action
 from allotment.portal.pages.tenant_area import TenantArea
 from allotment.rules.unsaved_folders import find_unsaved_folders
+
+_ROLE_TEXT: dict[Role, str] = {"Viewer": "a member", "Member": "a Member or Admin", "Admin": "an Admin"}
 
 
 def describe_merge(area: TenantArea, change: SelfServiceChange | None, path: str, reason: str = "") -> dict[str, Any]:
@@ -23,7 +26,10 @@ def describe_merge(area: TenantArea, change: SelfServiceChange | None, path: str
     """
     policy = area.allowance.self_service
     if policy is None:
-        return {"verdict": "A person with the right to merge merges it.", "costLimit": None}
+        return {
+            "verdict": f"A person with the right to merge merges it.{_describe_approvers(area, path)}",
+            "costLimit": None,
+        }
     reasons = [reason] if reason else []
     # Access comes with the kind of the changed field.
     kinds = ("Change", "Access") if change == "Access" else (change,) if change is not None else ()
@@ -37,6 +43,19 @@ def describe_merge(area: TenantArea, change: SelfServiceChange | None, path: str
         "verdict": verdict,
         "costLimit": None if policy.max_monthly_cost is None else str(policy.max_monthly_cost),
     }
+
+
+def _describe_approvers(area: TenantArea, path: str) -> str:
+    """Return a sentence about the people who must make or approve the change of a file; empty if the Ownership has no rule."""
+    ownership = area.allowance.catalog.platform.get_singleton(Ownership)
+    rule = find_path_rule(ownership.model.spec, path) if ownership is not None else None
+    if rule is None:
+        return ""
+    names = [
+        f"{_ROLE_TEXT[approver.tenant_role]} of {area.name}" if approver.tenant_role else str(approver)
+        for approver in rule.approvers
+    ]
+    return f" It needs {' or '.join(names)} as its author, or as an approver."
 
 
 def _list_barriers(area: TenantArea, path: str) -> Iterator[str]:
