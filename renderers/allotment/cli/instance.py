@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -123,10 +125,13 @@ def hold(*, find_targets: FindTargets, reason: str, until: str | None, options: 
     \b
     Examples:
       allot instance hold solo-ada/webui --reason "It sends spam: write to support" --pr
-      allot instance hold --tenant uni-lab --state Running --reason "The exam is over" --until 2027-01-04 --push
+      allot instance hold --tenant uni-lab --state Running --reason "The exam is over" --until 2031-01-04 --push
     """
     from allotment.edits.instance_edits import hold_instances
 
+    with contextlib.suppress(ValueError):  # the change reports a text that is no day
+        if until is not None and datetime.date.fromisoformat(until) <= datetime.datetime.now(datetime.UTC).date():
+            raise OperationRefused(f"--until: {until} is not after today: write the first day without the hold")
     run_change(options, lambda declarations: hold_instances(declarations, find_targets(declarations), reason, until))
 
 

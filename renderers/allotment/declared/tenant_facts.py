@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Literal, NamedTuple
 
 from allotment.declared.inventory import ScopeDeclarations
@@ -11,11 +12,13 @@ from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.members import Members, Role
 from allotment.declared.kinds.tenant import Tenant
 
+ON_HOLD = "OnHold"  # the declared state of an instance on hold
+
 
 class InstanceFacts(NamedTuple):
     """A declared instance.
 
-    `state` is the declared state, Running or Stopped. `app` is the app with its version, or the image of a custom
+    `state` is the declared state: Running, Stopped, or OnHold. `app` is the app with its version, or the image of a custom
     container. `storages` are the names of the mounted storages.
     """
 
@@ -91,11 +94,11 @@ class TenantFacts(NamedTuple):
         return self.lifecycle in ("Active", "")
 
 
-def summarize_tenant(folder: ScopeDeclarations) -> TenantFacts:
-    """Return the facts of a tenant."""
+def summarize_tenant(folder: ScopeDeclarations, day: datetime.date) -> TenantFacts:
+    """Return the facts of a tenant. A hold that ended before `day` does not count."""
     tenant, members = folder.get_singleton(Tenant), folder.get_singleton(Members)
     instances = tuple(
-        summarize_instance(folder.name, declared.model) for declared in folder.of_kind(GPUInstance).values()
+        summarize_instance(folder.name, declared.model, day) for declared in folder.of_kind(GPUInstance).values()
     )
     storages = tuple(
         summarize_storage(folder.name, declared.model, instances) for declared in folder.of_kind(GPUStorage).values()
@@ -115,16 +118,17 @@ def summarize_tenant(folder: ScopeDeclarations) -> TenantFacts:
     )
 
 
-def summarize_instance(tenant: str, model: GPUInstance) -> InstanceFacts:
-    """Return the facts of an instance."""
+def summarize_instance(tenant: str, model: GPUInstance, day: datetime.date | None = None) -> InstanceFacts:
+    """Return the facts of an instance. A hold that ended before `day` does not count."""
     spec = model.spec
+    hold = spec.hold if day is None else spec.find_hold(day)
     image = spec.container.image if spec.container is not None else None
     return InstanceFacts(
         tenant=tenant,
         name=model.metadata.name,
         cluster=spec.cluster,
         gpu_spec=spec.gpu_spec,
-        state=spec.state,
+        state=spec.state if hold is None else ON_HOLD,
         replicas=spec.replicas,
         app=f"{spec.app.name} {spec.app.version}" if spec.app is not None else image or "",
         storages=tuple(dict.fromkeys(mount.name for mount in spec.storages)),

@@ -52,6 +52,21 @@ def test_instances_of_a_node(place: Place, bed: RecentBed, run_list: Allot) -> N
     ]
 
 
+def test_an_instance_on_hold_holds_no_units_and_costs_nothing(place: Place, run_list: Allot, allot: Allot) -> None:
+    path = "tenants/solo-ada/instances/webui.yaml"
+    edit(place.root, path, "spec:\n", "spec:\n  hold:\n    reason: It sends spam.\n")
+    place.merge()
+    assert rows(run_list("solo-ada"))[1] == "solo-ada/webui eu-1 OnHold Merged - l4-quarter 0 - 0.00"
+    shown = allot("instance", "show", "solo-ada/webui", "--repo", place.root).out
+    assert "OnHold" in shown
+    words = ("tenant", "list", "--repo", place.root, "-o", "json", "--tenant", "solo-ada")
+    (tenant,) = checked("tenant list", allot(*words).out)["tenants"]
+    assert (tenant["running"], tenant["units"]) == (0, 0)
+    edit(place.root, path, "It sends spam.\n", 'It sends spam.\n    until: "2026-11-01"\n')
+    place.merge()
+    assert rows(run_list("solo-ada"))[1] == "solo-ada/webui eu-1 Running Merged - l4-quarter 1 - 0.21"
+
+
 def test_an_instance_without_a_report_is_listed(run_list: Allot) -> None:
     lines = rows(run_list("--tenant", "ml-orbit", "--sort-by", "-cost"))
     assert lines == [

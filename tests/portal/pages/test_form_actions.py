@@ -116,3 +116,19 @@ def test_the_role_of_a_group_with_dots_is_changed(place: Place, tmp_path: Path, 
     words = [word.replace("{role}", "Member") for word in action["command"][1:-1]]
     assert allot(*words, "--repo", place.root).code == 0
     assert "    - name: sso.research\n      role: Member\n" in (place.root / members).read_text()
+
+
+def test_an_instance_on_hold_can_be_neither_started_nor_stopped(place: Place, tmp_path: Path) -> None:
+    assert read_action(place, tmp_path, "instances/webui", "state")["notes"]
+    edit(
+        place.root,
+        "tenants/studio-kite/instances/webui.yaml",
+        "spec:\n",
+        "spec:\n  hold:\n    reason: It sends spam.\n",
+    )
+    place.merge()
+    for name in ("state", "restart"):
+        with pytest.raises(KeyError, match=name):
+            read_action(place, tmp_path, "instances/webui", name)
+    page = (tmp_path / "site/tenants/studio-kite/instances/webui.html").read_text(encoding="utf-8")
+    assert "The platform team put the instance on hold, and ends the hold." in page

@@ -12,6 +12,7 @@ from allotment.declared.kinds.gpu_storage import GPUStorage, Reader
 from allotment.declared.kinds.platform import Deletion, Platform
 from allotment.declared.layout import NAME, Scope, path_of
 from allotment.declared.secret_stores import SECRET_VALUE
+from allotment.declared.tenant_facts import ON_HOLD
 from allotment.declared.values import format_duration
 from allotment.edits.new_declaration import build_declaration
 from allotment.edits.secret_creation import describe_place
@@ -42,15 +43,16 @@ def list_instance_actions(area: TenantArea, instance: InstanceDetail) -> Iterato
         note = "It takes its units again, and costs money while it runs."
     else:
         note = "It releases its units, and costs nothing. Its own disk is erased, and its storages stay."
-    yield Action(
-        "state",
-        "Start the instance" if is_stopped else "Stop the instance",
-        notes=(note,),
-        form="state",
-        change="Start" if is_stopped else "Stop",
-        cost="",
-    )
-    if not is_stopped:
+    if row.state != ON_HOLD:
+        yield Action(
+            "state",
+            "Start the instance" if is_stopped else "Stop the instance",
+            notes=(note,),
+            form="state",
+            change="Start" if is_stopped else "Stop",
+            cost="",
+        )
+    if row.state == "Running":
         yield Action(
             "restart",
             "Restart the instance",
