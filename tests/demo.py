@@ -20,7 +20,7 @@ DECLARATION, MANIFEST = "tenants/solo-ada/instances/webui.yaml", "eu-1/tenants/s
 HOST = "127.0.0.1"
 IDENTITY = {"NAME": "allotment", "EMAIL": "allotment@localhost"}
 # An instance that waits for another reason than a full stock, because the sample has free units.
-NODE_LOST = {("studio-kite", "webui-next"): ("Waiting", "NodeLost", "the node eu-1-l4-2 doesn't respond")}
+NODE_LOST = {("studio-kite", "webui-next"): ("Waiting", "NodeLost", "the node eu-1-l4-ts4-2 doesn't respond")}
 PAGES = (
     ("a tenant", "tenants/studio-kite/"),
     ("an instance", "tenants/solo-ada/instances/webui.html"),

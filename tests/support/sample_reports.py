@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from allotment.observed.status import (
 from allotment.observed.usage_log import UsageLogHeader, append_usage
 from tests.support.cluster_report import write_report
 
+PROJECT = Path(__file__).parents[2]  # the demo installs no pytest, which tests.conftest needs
 CLUSTERS = ("eu-1", "us-1")
 USED_DAYS = 17  # before the day since which everything has its state
 Troubles = Mapping[tuple[str, str], tuple[str, str, str]]
@@ -129,9 +131,7 @@ class SampleReports(NamedTuple):
             units=replicas,
             replicas=replicas,
             ready_replicas=replicas if is_running else 0,
-            nodes=tuple(f"{spec['cluster']}-l4-{number + 1}" for number in range(min(replicas, 2)))
-            if is_running
-            else (),
+            nodes=tuple(name_node(spec, number + 1) for number in range(min(replicas, 2))) if is_running else (),
             pods=replicas if is_running else 0,
             running_pod=f"{name}-5d8f7c9b4-x2x7q" if is_running else "",
             start_time=self.since if is_running else "",
@@ -170,7 +170,7 @@ class SampleReports(NamedTuple):
         """Return the use that continues."""
         name, spec, labels = file["metadata"]["name"], file["spec"], file["metadata"].get("labels", {})
         if file["kind"] == "GPUInstance":
-            node = f"{spec['cluster']}-l4-1"
+            node = name_node(spec, 1)
             return UsageInterval(
                 "GPUInstance",
                 name,
@@ -204,7 +204,7 @@ class SampleReports(NamedTuple):
                     self.moment(days, "07:00:00"),
                     self.moment(days, f"{11 + (day * 5 + len(name)) % 9:02}:30:00"),
                     gpu_spec=spec["gpuSpec"],
-                    node=f"{spec['cluster']}-l4-1",
+                    node=name_node(spec, 1),
                     labels=labels,
                 )
 
@@ -223,6 +223,18 @@ class SampleReports(NamedTuple):
         if file["kind"] == "GPUInstance":
             return file["spec"].get("state") != "Stopped" and (tenant, file["metadata"]["name"]) not in TROUBLES
         return True
+
+
+def name_node(instance: dict[str, Any], number: int) -> str:
+    """Return the name of a node in the pool that has the unit of an instance. `instance` is its spec."""
+    return f"{instance['cluster']}-{find_pool(instance['cluster'], instance['gpuSpec'])}-{number}"
+
+
+@cache
+def find_pool(cluster: str, gpu_spec: str) -> str:
+    """Return the node pool of the first stock of a GPUSpec in a cluster of the sample."""
+    stocks = (yaml.safe_load(path.read_bytes()) for path in sorted((PROJECT / f"clusters/{cluster}/stocks").iterdir()))
+    return next(str(stock["spec"]["nodePool"]) for stock in stocks if stock["spec"]["gpuSpec"] == gpu_spec)
 
 
 def list_capacity(root: Path, cluster: str, start: str) -> Iterator[UsageInterval]:

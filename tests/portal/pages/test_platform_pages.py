@@ -197,8 +197,7 @@ def test_the_stock_map_has_stocks_and_nodes(pages: dict[str, Page]) -> None:
     text = read_text(page)
     assert "l4-ts4 l4-quarter l4-quarter – 40 17 23 11" in text
     assert "l4-whole l4-whole-kite l4-whole studio-kite 2 2 0 –" in text
-    assert "us-1-h100-1 us-1 h100 –" in text
-    assert "us-1-l4-2 us-1 – acme-robotics/simulate , ml-orbit/chat us-1-h100-1" in text
+    assert "us-1-h100-2 us-1 h100 ml-orbit/chat us-1-l40s-spot-1 us-1 l40s-spot acme-robotics/simulate" in text
     assert "tenants/ml-orbit/instances/chat.html" in find_links(page)
 
 
