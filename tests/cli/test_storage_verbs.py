@@ -226,12 +226,25 @@ def test_a_mounted_storage_is_not_removed(published: Place, allot: Allot) -> Non
     result = run(published, allot, "delete", "solo-ada/models")
     assert (result.code, result.out) == (2, "")
     assert result.err == (
-        "allot: solo-ada/webui uses solo-ada/models: remove it there first, such as by"
-        " `allot set instance/solo-ada/webui storages.models-`\n"
+        "allot: instance webui uses solo-ada/models: first run `allot set instance/solo-ada/webui storages.models-`\n"
     )
     assert allot("set", "instance/solo-ada/webui", "storages.models-", "--repo", published.root).code == 0
     assert run(published, allot, "delete", "solo-ada/models").code == 0
     assert not (published.root / FOLDER / "models.yaml").exists()
+
+
+def test_a_storage_of_a_snapshot_and_a_copy_is_not_removed(published: Place, allot: Allot) -> None:
+    assert run(published, allot, "snapshot", "solo-ada/styles", "keep", "--commit").code == 0
+    assert run(published, allot, "clone", "solo-ada/styles", "twin", "--commit").code == 0
+    first = run(published, allot, "delete", "solo-ada/styles", "--commit")
+    assert first.code == 0
+    assert "the second merge is refused until then" in first.out + first.err
+    assert "snapshot keep" in first.out + first.err
+    git(published.root, "push", "--quiet", "origin", "HEAD:main")
+    result = run(published, allot, "delete", "solo-ada/styles")
+    assert (result.code, result.out) == (2, "")
+    assert "snapshot keep" in result.err
+    assert "storage twin" in result.err
 
 
 def test_recover_is_the_same_command(published: Place, allot: Allot) -> None:

@@ -132,7 +132,7 @@ class SampleReports(NamedTuple):
             replicas=replicas,
             ready_replicas=replicas if is_running else 0,
             nodes=tuple(name_node(spec, number + 1) for number in range(min(replicas, 2))) if is_running else (),
-            pods=replicas if is_running else 0,
+            pods=replicas if is_running or state == "Failed" else 0,
             running_pod=f"{name}-5d8f7c9b4-x2x7q" if is_running else "",
             start_time=self.since if is_running else "",
             url=f"https://{name}--{tenant}.{spec['cluster']}.gpu.northlight.example/",

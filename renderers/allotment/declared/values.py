@@ -278,7 +278,7 @@ def _parse_ssh_key(value: Any) -> str:
                 return text
     return raise_rule_error(
         "ssh-key",
-        f"{quote_value(text)} is not a public key: write one line as in id_ed25519.pub, without options before it",
+        f"{quote_value(text)} is not a public key: write one line as in id_ed25519.pub, without options before it, and without blanks in its comment",
     )
 
 

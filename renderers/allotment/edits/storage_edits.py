@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from allotment.declared.document_editor import SetField, edit_document
 from allotment.declared.inventory import DeclarationFile
+from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import PLATFORM, DeclarationPath, Scope, parse_path
 from allotment.declared.reading import read_declaration, suggest_name
+from allotment.declared.storage_uses import StorageUse, list_storage_uses
 from allotment.declared.values import Size, format_duration, format_size
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
@@ -112,41 +114,39 @@ def delete_storages(declarations: Declarations, storages: list[tuple[str, str]],
 
 def _delete(declarations: Declarations, tenant: str, name: str, read_merged: ReadMerged) -> ChangeSet:
     declared = declarations.find(GPUStorage, Scope("tenant", tenant), name)
-    resources = (f"GPUStorage {tenant}/{name}",)
+    resources, uses = (f"GPUStorage {tenant}/{name}",), _list_uses(declarations, tenant, name)
     if declared.model.spec.deletion_policy != "Delete":
         data = edit_document(declared.data, GPUStorage, [SetField(("spec", "deletionPolicy"), "Delete")])
         title = f"Permit the deletion of storage {tenant}/{name}"
-        return ChangeSet(title, {declared.path: data}, resources, (_explain_first_merge(declarations),))
+        notes = [_explain_first_merge(declarations)]
+        if uses:
+            notes.append(f"{_describe_uses(uses)} it, and the second merge is refused until then: {uses[0].remedy}.")
+        return ChangeSet(title, {declared.path: data}, resources, tuple(notes))
     if not all(_permits_deletion(declared, data) for data in read_merged(declared.path)):
         raise OperationRefused(
             f"{declared.path} has deletionPolicy: Delete, which is not merged yet: merge it first, and then run the command"
             " again to remove the file"
         )
-    if uses := _list_uses(declarations, tenant, name):
-        instances = [f"{tenant}/{instance}" for instance, _ in uses]
-        listed = ", ".join(instances[:_MAX_NAMED]) + (" …" if len(instances) > _MAX_NAMED else "")
-        raise OperationRefused(
-            f"{listed} {'uses' if len(instances) == 1 else 'use'} {tenant}/{name}: remove it there first, such as by"
-            f" `allot set instance/{instances[0]} {uses[0][1]}.{name}-`"
-        )
+    if uses:
+        raise OperationRefused(f"{_describe_uses(uses)} {tenant}/{name}: first {uses[0].remedy}")
     return ChangeSet(f"Delete storage {tenant}/{name}", {declared.path: None}, resources)
 
 
-def _list_uses(declarations: Declarations, tenant: str, storage: str) -> list[tuple[str, str]]:
-    """Return the instances that use a storage, each with the list that names it: `storages` or `buckets`.
-
-    Unreadable files are left out: the plan reports their problems.
-    """
+def _list_uses(declarations: Declarations, tenant: str, storage: str) -> list[StorageUse]:
+    """Return the declarations that name a storage. Unreadable files are left out: the plan reports their problems."""
     scope = Scope("tenant", tenant)
-    uses: list[tuple[str, str]] = []
-    for name in declarations.list_names(GPUInstance, scope):
-        with contextlib.suppress(OperationRefused):
-            spec = declarations.find(GPUInstance, scope, name).model.spec
-            if spec.mounts(storage):
-                uses.append((name, "storages"))
-            elif any(bucket.name == storage for bucket in spec.buckets):
-                uses.append((name, "buckets"))
-    return uses
+    kinds: tuple[type[Declaration], ...] = (GPUInstance, GPUStorageSnapshot, GPUStorage)
+    models: list[Declaration] = []
+    for kind in kinds:
+        for name in declarations.list_names(kind, scope):
+            with contextlib.suppress(OperationRefused):
+                models.append(declarations.find(kind, scope, name).model)
+    return list(list_storage_uses(tenant, storage, models))
+
+
+def _describe_uses(uses: Sequence[StorageUse]) -> str:
+    listed = ", ".join(use.subject for use in uses[:_MAX_NAMED]) + (" …" if len(uses) > _MAX_NAMED else "")
+    return f"{listed} {'uses' if len(uses) == 1 else 'use'}"
 
 
 def _explain_first_merge(declarations: Declarations) -> str:

@@ -105,6 +105,7 @@ _REMEDIES = {
     word.SOURCE_UNPREPARED: "it continues once its source is prepared",
     word.STORAGE_UNPREPARED: "it starts by itself once the storage is prepared",
 }
+_NAME = re.compile(NAME_PATTERN)
 _COMMAND = re.compile("`(allot (?:logs|recover|status))`")  # a command that needs the name of the resource
 _DEFAULT_REMEDY = "see `allot status`"
 
@@ -124,7 +125,7 @@ def derive_stage(
     """
     stage = _derive_stage(resource, published, statuses, silent, retained)
     name = f"{resource.tenant}/{resource.name}"
-    has_valid_name = all(re.fullmatch(NAME_PATTERN, part) for part in (resource.tenant, resource.name))
+    has_valid_name = all(_NAME.fullmatch(part) for part in (resource.tenant, resource.name))
     return stage._replace(remedy=_COMMAND.sub(rf"`\1 {name}`", stage.remedy)) if has_valid_name else stage
 
 

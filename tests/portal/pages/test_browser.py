@@ -581,7 +581,8 @@ def test_a_bucket_has_no_source(site: Site, visit: Visit, allot: Allot, tmp_path
         (
             "storages/comfy-home",
             {"action": "accessor", "accessor-mode": "ReadWrite"},
-            "comfy-home is a storage for one instance, and comfy mounts it: first stop comfy. Or give it the access SSH, and use allot storage cp.",
+            "comfy-home is a storage for one instance, and comfy mounts it: first stop comfy. Or copy files through the instance:"
+            " `allot storage cp FILE studio-kite/comfy-home:/` prints the command.",
         ),
         ("instances/webui", {"action": "resize", "replicas": "0"}, "Replicas: this is not a number"),
         ("instances/webui", {"action": "resize"}, "Choose another GPU spec that your tariff plan"),

@@ -92,5 +92,5 @@ def _list_barriers(
     if mounts and list_access(area).get(row.storage_spec or "") == "ReadWriteOnce":
         yield (
             f"{row.name} is a storage for one instance, and {mounts[0]} mounts it: first stop {mounts[0]}."
-            " Or give it the access SSH, and use allot storage cp."
+            f" Or copy files through the instance: `allot storage cp FILE {area.name}/{row.name}:/` prints the command."
         )

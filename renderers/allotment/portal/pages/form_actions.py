@@ -8,10 +8,13 @@ from typing import Any
 
 from allotment.capacity.pricing import format_money
 from allotment.declared.kinds.cluster import Cluster
+from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage, Reader
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.platform import Deletion, Platform
 from allotment.declared.layout import NAME, Scope, path_of
 from allotment.declared.secret_stores import SECRET_VALUE
+from allotment.declared.storage_uses import list_storage_uses
 from allotment.declared.tenant_facts import ON_HOLD
 from allotment.declared.values import format_duration
 from allotment.edits.new_declaration import build_declaration
@@ -142,15 +145,18 @@ def list_storage_actions(site: SiteFacts, area: TenantArea, storage: StorageDeta
     yield from list_reader_actions(area, storage)
     yield from list_accessor_actions(area, row)
     is_marked = "deletionPolicy: Delete" in storage.text
-    mounts = storage.row.mounted_by
-    uses = f"First remove it from {', '.join(mounts[:5])}: the deletion is refused while an instance names it."
+    own = area.allowance.declarations
+    kinds = (GPUInstance, GPUStorageSnapshot, GPUStorage)
+    models = [declared.model for kind in kinds for declared in own.of_kind(kind).values()]
+    uses = [f"{use.subject} names it: {use.remedy}" for use in list_storage_uses(area.name, row.name, models)]
+    use_note = f"The second merge is refused while another file names the storage: {'; '.join(uses[:5])}."
     steps = _describe_second_merge(area, row.path) if is_marked else _describe_first_merge(site, area, storage)
     yield Action(
         "delete",
         "Delete the storage and its data",
         ("allot", "storage", "delete", target, "--pr"),
         "" if is_marked else "  deletionPolicy: Delete",
-        (uses, *steps) if mounts else steps,
+        (use_note, *steps) if uses else steps,
         change="Delete",
         waiting_reason="it deletes the data" if is_marked else "",
     )
