@@ -50,13 +50,19 @@ def test_a_deletion_removes_the_files() -> None:
 
 def test_a_hold_is_declared_and_released() -> None:
     before = (PROJECT / PATH).read_bytes()
-    change_set = hold_instances(DECLARATIONS, [WEBUI], "It sends spam: ask.", "2027-01-04")
+    change_set = hold_instances(DECLARATIONS, [WEBUI], "It sends spam: ask.")
     assert (change_set.title, change_set.resources) == ("Hold solo-ada/webui", ("GPUInstance solo-ada/webui",))
     held = change_set.files[PATH]
     assert held is not None
-    assert b'  hold:\n    reason: "It sends spam: ask."\n    until: "2027-01-04"\n' in held
+    assert b'  hold:\n    reason: "It sends spam: ask."\n' in held
     newer = DECLARATIONS._replace(read=lambda path: held if path == PATH else DECLARATIONS.read(path))
     assert release_instances(newer, [WEBUI]).files == {PATH: before}
     assert "is on hold and does not start" in set_states(newer, [WEBUI], "Running").notes[-1]
     with pytest.raises(OperationRefused, match="solo-ada/webui is not on hold"):
         release_instances(DECLARATIONS, [WEBUI])
+
+
+def test_a_reason_is_printed_without_control_characters() -> None:
+    data = (PROJECT / PATH).read_bytes().replace(b"spec:\n", 'spec:\n  hold:\n    reason: "a\x9b31m"\n'.encode())
+    declarations = DECLARATIONS._replace(read=lambda path: data if path == PATH else DECLARATIONS.read(path))
+    assert "\x9b" not in set_states(declarations, [WEBUI], "Running").notes[-1]

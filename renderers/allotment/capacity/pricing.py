@@ -127,7 +127,7 @@ def monthly_costs(catalog: Catalog, tenant: ScopeDeclarations) -> list[Cost]:
     """
     specs, storage_specs = catalog.platform.of_kind(GPUSpec), catalog.platform.of_kind(StorageSpec)
     day, costs = catalog.as_of, []
-    for instance in instances_holding_units(catalog, tenant):
+    for instance in instances_holding_units(tenant):
         declared = instance.model.spec
         if (spec := specs.get(declared.gpu_spec)) is not None:
             hourly = spec.model.spec.prices

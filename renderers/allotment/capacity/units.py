@@ -235,16 +235,15 @@ def is_active(tenant: ScopeDeclarations) -> bool:
     return declared is not None and declared.model.spec.lifecycle == "Active"
 
 
-def holds_units(catalog: Catalog, tenant: ScopeDeclarations, instance: GPUInstance) -> bool:
+def holds_units(tenant: ScopeDeclarations, instance: GPUInstance) -> bool:
     """Return whether an instance of a tenant holds units; an instance that waits to start also holds its units."""
-    spec = instance.spec
-    return spec.state == "Running" and spec.find_hold(catalog.as_of) is None and is_active(tenant)
+    return instance.spec.is_running and is_active(tenant)
 
 
-def instances_holding_units(catalog: Catalog, tenant: ScopeDeclarations) -> list[DeclarationFile[GPUInstance]]:
+def instances_holding_units(tenant: ScopeDeclarations) -> list[DeclarationFile[GPUInstance]]:
     """Return the tenant's instances that hold units."""
     instances = tenant.of_kind(GPUInstance).values()
-    return [instance for instance in instances if holds_units(catalog, tenant, instance.model)]
+    return [instance for instance in instances if holds_units(tenant, instance.model)]
 
 
 class SpecStocks(NamedTuple):

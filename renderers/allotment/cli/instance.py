@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import datetime
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,9 +112,8 @@ def delete(*, find_targets: FindTargets, options: ChangeOptions) -> None:
 @command.command("hold")
 @target_options
 @click.option("--reason", required=True, metavar="TEXT", help="The reason, for the members of the tenant.")
-@click.option("--until", metavar="DATE", help="The day on which the instances start again, such as 2026-12-31.")
 @change_options
-def hold(*, find_targets: FindTargets, reason: str, until: str | None, options: ChangeOptions) -> None:
+def hold(*, find_targets: FindTargets, reason: str, options: ChangeOptions) -> None:
     """Stop instances on behalf of the platform team: their tenants can't start them. Their storages stay.
 
     Members of a tenant can't remove the hold: the change needs the team `platform` of the Ownership. An instance on hold
@@ -125,14 +122,11 @@ def hold(*, find_targets: FindTargets, reason: str, until: str | None, options: 
     \b
     Examples:
       allot instance hold solo-ada/webui --reason "It sends spam: write to support" --pr
-      allot instance hold --tenant uni-lab --state Running --reason "The exam is over" --until 2031-01-04 --push
+      allot instance hold --tenant uni-lab --state Running --reason "The exam is over" --push
     """
     from allotment.edits.instance_edits import hold_instances
 
-    with contextlib.suppress(ValueError):  # the change reports a text that is no day
-        if until is not None and datetime.date.fromisoformat(until) <= datetime.datetime.now(datetime.UTC).date():
-            raise OperationRefused(f"--until: {until} is not after today: write the first day without the hold")
-    run_change(options, lambda declarations: hold_instances(declarations, find_targets(declarations), reason, until))
+    run_change(options, lambda declarations: hold_instances(declarations, find_targets(declarations), reason))
 
 
 @command.command("release")
@@ -141,13 +135,16 @@ def hold(*, find_targets: FindTargets, reason: str, until: str | None, options: 
 def release(*, find_targets: FindTargets, options: ChangeOptions) -> None:
     """End the hold of instances. They start again, unless they are declared as stopped.
 
+    Without --state, selectors select instances on hold.
+
     \b
     Examples:
       allot instance release solo-ada/webui --pr
+      allot instance release --tenant uni-lab --push
     """
     from allotment.edits.instance_edits import release_instances
 
-    run_change(options, lambda declarations: release_instances(declarations, find_targets(declarations)))
+    run_change(options, lambda declarations: release_instances(declarations, find_targets(declarations, ("OnHold",))))
 
 
 def _set_states(find_targets: FindTargets, state: InstanceState, options: ChangeOptions) -> None:

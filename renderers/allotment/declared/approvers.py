@@ -136,7 +136,7 @@ def find_excluded_parts(spec: OwnershipSpec, path: str, kind: str, before: Any, 
         yield path
     for field in list_field_rules(spec):
         is_changed = field.kind == kind and _field_value(before, field.field) != _field_value(after, field.field)
-        if is_changed and field.self_service == "Disabled":
+        if is_changed and (field.self_service == "Disabled" or (field.kind, field.field) in _OWN_FIELDS):
             yield f"{path} {field.field}"
 
 
@@ -244,7 +244,7 @@ class ChangeAuthority:
 
 
 def _field_value(document: Any, field: str) -> Any:
-    """Return the value of a field; None if it is absent. An unreadable document has each field, and differs from any other."""
+    """Return the value of a field; None if it is absent. What is no mapping stands for each of its fields."""
     for part in field.split("."):
         document = document.get(part) if isinstance(document, dict) else document
     return document

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Literal, NamedTuple
 
 from allotment.declared.inventory import ScopeDeclarations
@@ -94,11 +93,11 @@ class TenantFacts(NamedTuple):
         return self.lifecycle in ("Active", "")
 
 
-def summarize_tenant(folder: ScopeDeclarations, day: datetime.date) -> TenantFacts:
-    """Return the facts of a tenant. A hold that ended before `day` does not count."""
+def summarize_tenant(folder: ScopeDeclarations) -> TenantFacts:
+    """Return the facts of a tenant."""
     tenant, members = folder.get_singleton(Tenant), folder.get_singleton(Members)
     instances = tuple(
-        summarize_instance(folder.name, declared.model, day) for declared in folder.of_kind(GPUInstance).values()
+        summarize_instance(folder.name, declared.model) for declared in folder.of_kind(GPUInstance).values()
     )
     storages = tuple(
         summarize_storage(folder.name, declared.model, instances) for declared in folder.of_kind(GPUStorage).values()
@@ -118,17 +117,16 @@ def summarize_tenant(folder: ScopeDeclarations, day: datetime.date) -> TenantFac
     )
 
 
-def summarize_instance(tenant: str, model: GPUInstance, day: datetime.date | None = None) -> InstanceFacts:
-    """Return the facts of an instance. A hold that ended before `day` does not count."""
+def summarize_instance(tenant: str, model: GPUInstance) -> InstanceFacts:
+    """Return the facts of an instance."""
     spec = model.spec
-    hold = spec.hold if day is None else spec.find_hold(day)
     image = spec.container.image if spec.container is not None else None
     return InstanceFacts(
         tenant=tenant,
         name=model.metadata.name,
         cluster=spec.cluster,
         gpu_spec=spec.gpu_spec,
-        state=spec.state if hold is None else ON_HOLD,
+        state=spec.state if spec.hold is None else ON_HOLD,
         replicas=spec.replicas,
         app=f"{spec.app.name} {spec.app.version}" if spec.app is not None else image or "",
         storages=tuple(dict.fromkeys(mount.name for mount in spec.storages)),

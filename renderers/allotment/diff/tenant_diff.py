@@ -131,9 +131,8 @@ def _pod_effect(after: TenantSide, name: str, *ends: bytes | None) -> Effect:
         PodSet(_replica_count(deployment), _pod_template(deployment)) if deployment is not None else PodSet(0, None)
         for deployment in deployments
     )
-    is_stopped = declared is None or declared.model.spec.state == "Stopped"
-    is_stopped |= declared is not None and declared.model.spec.find_hold(after.catalog.as_of) is not None
-    return predict_effect(old, new, is_stopped=is_stopped or ends[1] is None)
+    is_stopped = ends[1] is None or declared is None or not declared.model.spec.is_running
+    return predict_effect(old, new, is_stopped=is_stopped)
 
 
 def _load_deployment(data: bytes) -> Object:

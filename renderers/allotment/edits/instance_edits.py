@@ -17,11 +17,11 @@ from allotment.edits.declarations import Declarations
 from allotment.edits.new_declaration import list_option_problems
 from allotment.edits.option_values import OptionParser
 from allotment.manifests.yaml_text import without_empty
-from allotment.problems import OperationRefused
+from allotment.problems import OperationRefused, escape_unprintable
 
 InstanceState = Literal["Running", "Stopped"]
 _VERBS: dict[InstanceState, str] = {"Running": "Start", "Stopped": "Stop"}
-_HOLD_OPTIONS = {"spec.hold.reason": "--reason", "spec.hold.until": "--until"}
+_HOLD_OPTIONS = {"spec.hold.reason": "--reason"}
 MAX_RESTARTS = 999_999
 RESTART_NOTE = "A restarted instance erases its disk. Its storages stay."
 DELETE_NOTE = "A deleted instance releases its units and erases its disk. Its storages stay."
@@ -75,15 +75,13 @@ def delete_instances(declarations: Declarations, instances: list[tuple[str, str]
     return merge_change_sets(changes, f"Delete {len(changes)} instances")
 
 
-def hold_instances(
-    declarations: Declarations, instances: list[tuple[str, str]], reason: str, until: str | None
-) -> ChangeSet:
-    """Return the change that puts instances on hold, given as tenant and name. `until` is a day.
+def hold_instances(declarations: Declarations, instances: list[tuple[str, str]], reason: str) -> ChangeSet:
+    """Return the change that puts instances on hold, given as tenant and name.
 
-    Raises OperationRefused if an instance is not declared, or if the reason or the day is invalid.
+    Raises OperationRefused if an instance is not declared, or if the reason is invalid.
     """
-    hold = without_empty({"reason": reason, "until": until})
-    return _edit_holds(declarations, instances, "Hold", [SetField(("spec", "hold"), hold)], STOP_NOTE)
+    edits: list[Edit] = [SetField(("spec", "hold"), without_empty({"reason": reason}))]
+    return _edit_holds(declarations, instances, "Hold", edits, STOP_NOTE)
 
 
 def release_instances(declarations: Declarations, instances: list[tuple[str, str]]) -> ChangeSet:
@@ -149,9 +147,8 @@ def _set_state(declarations: Declarations, tenant: str, name: str, state: Instan
     data = set_enum_field(declared, "state", state, "Running")
     notes = (STOP_NOTE,) if state == "Stopped" else list_suspension_notes(declarations, tenant)
     if state == "Running" and (hold := declared.model.spec.hold) is not None:
-        notes += (
-            f"{tenant}/{name} is on hold and does not start before the platform team releases it: {hold.reason}.",
-        )
+        reason = escape_unprintable(hold.reason, 200)
+        notes += (f"{tenant}/{name} is on hold and does not start before the platform team releases it: {reason}.",)
     return ChangeSet(
         f"{_VERBS[state]} {tenant}/{name}", {declared.path: data}, (f"GPUInstance {tenant}/{name}",), notes
     )

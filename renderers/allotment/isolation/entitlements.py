@@ -81,7 +81,7 @@ class Entitlements(NamedTuple):
             if instance.model.spec.cluster == cluster.name
             and (secrets := gpu_instance.list_reload_secrets(instance.model))
         }
-        max_replicas = dict(_max_replicas_by_deployment(catalog, cluster, tenant))
+        max_replicas = dict(_max_replicas_by_deployment(cluster, tenant))
         return Entitlements(endings, max_replicas, writers, routes, reload_secrets)
 
     def judge(self, text: str) -> Iterator[str]:
@@ -123,14 +123,12 @@ class Entitlements(NamedTuple):
             yield f"{kind} {escape_unprintable(name)} isn't what the tenant's declarations come to: it must end with {escape_unprintable(ending, 300)}"
 
 
-def _max_replicas_by_deployment(
-    catalog: Catalog, cluster: ScopeDeclarations, tenant: ScopeDeclarations
-) -> Iterator[tuple[str, int]]:
+def _max_replicas_by_deployment(cluster: ScopeDeclarations, tenant: ScopeDeclarations) -> Iterator[tuple[str, int]]:
     for instance in tenant.of_kind(GPUInstance).values():
         if instance.model.spec.cluster == cluster.name:
             yield (
                 instance.model.name,
-                instance.model.spec.replicas if holds_units(catalog, tenant, instance.model) else 0,
+                instance.model.spec.replicas if holds_units(tenant, instance.model) else 0,
             )
     for storage in tenant.of_kind(GPUStorage).values():
         if storage.model.spec.cluster == cluster.name and accessor.needs_accessor(storage.model):

@@ -106,7 +106,7 @@ _REMEDIES = {
     word.STORAGE_UNPREPARED: "it starts by itself once the storage is prepared",
 }
 _NAME = re.compile(NAME_PATTERN)
-_COMMAND = re.compile("`(allot (?:logs|recover|status))`")  # a command that needs the name of the resource
+_COMMAND = re.compile("`(allot (?:logs|status))`")  # a command that needs the name of the resource
 _DEFAULT_REMEDY = "see `allot status`"
 
 

@@ -43,9 +43,8 @@ def find_start_gates(
     """
     if instance.spec.state == "Stopped":
         return [StartGate(conditions.STOPPED_AS_DECLARED, "state: Stopped")]
-    if (hold := instance.spec.find_hold(catalog.as_of)) is not None:
-        until = f" until {hold.until}" if hold.until is not None else ""
-        return [StartGate(conditions.ON_HOLD, f"on hold{until}: {hold.reason}")]
+    if instance.spec.hold is not None:
+        return [StartGate(conditions.ON_HOLD, f"on hold: {instance.spec.hold.reason}")]
     declared = tenant.get_singleton(Tenant)
     if declared is not None and not is_active(tenant):
         return [StartGate(conditions.TENANT_SUSPENDED, f"tenant is {declared.model.spec.lifecycle}")]
@@ -93,8 +92,7 @@ def count_running_replicas(
 def claim_units(catalog: Catalog, tenant: ScopeDeclarations, runtime_state: RuntimeState) -> list[UnitClaim]:
     """Return the unit claims of a tenant's instances, including instances that wait."""
     return [
-        _claim_instance_units(catalog, tenant, runtime_state, instance)
-        for instance in instances_holding_units(catalog, tenant)
+        _claim_instance_units(catalog, tenant, runtime_state, instance) for instance in instances_holding_units(tenant)
     ]
 
 

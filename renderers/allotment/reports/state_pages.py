@@ -19,7 +19,7 @@ STATE_PAGES: dict[str, str] = {
     word.STARTING: "The container has started, but the probe has not succeeded yet. JSON calls this state Ready.",
     word.READY: "The storage or snapshot can be used. In JSON also an instance after the start of its container.",
     word.RUNNING: "The probe succeeds, or the program of a preparation runs.",
-    word.STOPPED: "The declaration stops it, its tenant is suspended, or its version is revoked.",
+    word.STOPPED: "The declaration stops it, it is on hold, or its tenant is suspended.",
     word.WAITING: "Waiting for a free unit, for the preparation of a storage, or for a node.",
     word.PENDING: "The storage or snapshot has no volume yet.",
     word.PREPARING: "The preparation of the storage is running.",

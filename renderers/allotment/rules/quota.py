@@ -178,7 +178,7 @@ def _gpu_users(catalog: Catalog, tenant: ScopeDeclarations) -> dict[str, list[tu
     """Return the instances that hold units, by GPU model: the physical GPUs, the name and the path of each instance."""
     specs = catalog.platform.of_kind(GPUSpec)
     used: dict[str, list[tuple[Fraction, str, str]]] = defaultdict(list)
-    for instance in instances_holding_units(catalog, tenant):
+    for instance in instances_holding_units(tenant):
         spec = specs.get(instance.model.spec.gpu_spec)
         if spec is not None:
             gpus = physical_gpus(spec.model.spec) * instance.model.spec.replicas

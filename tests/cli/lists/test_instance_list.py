@@ -62,9 +62,6 @@ def test_an_instance_on_hold_holds_no_units_and_costs_nothing(place: Place, run_
     words = ("tenant", "list", "--repo", place.root, "-o", "json", "--tenant", "solo-ada")
     (tenant,) = checked("tenant list", allot(*words).out)["tenants"]
     assert (tenant["running"], tenant["units"]) == (0, 0)
-    edit(place.root, path, "It sends spam.\n", 'It sends spam.\n    until: "2026-11-01"\n')
-    place.merge()
-    assert rows(run_list("solo-ada"))[1] == "solo-ada/webui eu-1 Running Merged - l4-quarter 1 - 0.21"
 
 
 def test_an_instance_without_a_report_is_listed(run_list: Allot) -> None:

@@ -64,7 +64,7 @@ def read_sample(place: Place) -> Sample:
     assert platform is not None
     month = find_current_month(platform.spec.billing, NOW)
     catalog = check_catalog(source, NOW.astimezone(month.zone).date()).catalog
-    facts = dict(read_tenant_facts(source, view.tenants, catalog.as_of))
+    facts = dict(read_tenant_facts(source, view.tenants, None))
     return Sample(
         view=view,
         platform=platform,

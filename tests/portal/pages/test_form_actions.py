@@ -127,8 +127,8 @@ def test_an_instance_on_hold_can_be_neither_started_nor_stopped(place: Place, tm
         "spec:\n  hold:\n    reason: It sends spam.\n",
     )
     place.merge()
-    for name in ("state", "restart"):
+    for name in ("state", "restart", "delete"):
         with pytest.raises(KeyError, match=name):
             read_action(place, tmp_path, "instances/webui", name)
     page = (tmp_path / "site/tenants/studio-kite/instances/webui.html").read_text(encoding="utf-8")
-    assert "The platform team put the instance on hold, and ends the hold." in page
+    assert "Only the platform team ends the hold, or deletes the instance." in page

@@ -31,7 +31,7 @@ class FindTargets(Protocol):
         ...
 
 
-_STATES = ("Running", "Stopped")
+_STATES = ("Running", "Stopped", "OnHold")
 
 
 def target_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -87,7 +87,9 @@ def command(
     rows = sort_rows(filter_instances(candidates, conditions, listing.offers), columns, sort_by)
     print_troubles(listing)
     reported_nodes = {node for row in listing.instances for node in row.nodes}
-    for node in set(conditions.nodes) - reported_nodes:  # the name may be right, because an empty node has no rows
+    for node in sorted(
+        set(conditions.nodes) - reported_nodes
+    ):  # the name may be right, because an empty node has no rows
         click.echo(f"no reported pod is on node {quote_value(node)}{suggest_name(node, reported_nodes)}", err=True)
     output = InstanceListOutput(currency=listing.currency, instances=tuple(rows))
     print_rows(rows, columns, style, output, lambda row: row.label)

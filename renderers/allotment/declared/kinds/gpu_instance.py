@@ -1,6 +1,5 @@
 """GPUInstance: a container with a GPU."""
 
-import datetime
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -15,7 +14,7 @@ from allotment.declared.references import (
     GPUSpecReference,
     GPUStorageReference,
 )
-from allotment.declared.values import Date, EnvPrefix, MountPath, SubPath, pattern_field
+from allotment.declared.values import EnvPrefix, MountPath, SubPath, pattern_field
 
 
 class AppChoice(StrictModel):
@@ -61,11 +60,6 @@ class Hold(StrictModel):
             r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$", "a single line of text", max_length=200
         ),
     ] = Field(description="The reason, for the members of the tenant.")
-    until: Date | None = Field(
-        default=None,
-        description="The day on which the instance starts again, quoted, from midnight in the billing time zone. Default: a change"
-        " removes the hold.",
-    )
 
 
 class GPUInstanceSpec(Spec):
@@ -119,9 +113,10 @@ class GPUInstanceSpec(Spec):
         " `platform` changes the field, unless the Ownership has a rule for it.",
     )
 
-    def find_hold(self, day: datetime.date) -> Hold | None:
-        """Return the hold that stops the instance on a day; None if there is none."""
-        return self.hold if self.hold is not None and (self.hold.until is None or day < self.hold.until) else None
+    @property
+    def is_running(self) -> bool:
+        """Whether the instance is declared to run, and not on hold."""
+        return self.state == "Running" and self.hold is None
 
     def mounts(self, storage: str) -> bool:
         """Return whether the container mounts a storage."""

@@ -175,9 +175,7 @@ def _build_unit_annotations(
     waiting = find_start_gates(catalog, tenant, runtime_state, instance) or find_unit_shortage(runtime_state, instance)
     return without_empty(
         {
-            names.UNITS: str(count_allocated_units(runtime_state, instance))
-            if holds_units(catalog, tenant, instance)
-            else None,
+            names.UNITS: str(count_allocated_units(runtime_state, instance)) if holds_units(tenant, instance) else None,
             names.WAITS_FOR: "; ".join(wait.message for wait in waiting),
             names.WAITS_REASON: waiting[0].reason if waiting else None,
         }

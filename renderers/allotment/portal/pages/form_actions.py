@@ -77,13 +77,14 @@ def list_instance_actions(area: TenantArea, instance: InstanceDetail) -> Iterato
         cost="",
     )
     yield from list_mount_actions(area, instance)
-    yield Action(
-        "delete",
-        "Delete the instance",
-        ("allot", "instance", "delete", target, "--pr"),
-        notes=(f"Its file {row.path} is removed. Its own disk is erased, and its storages stay.",),
-        change="Delete",
-    )
+    if row.state != ON_HOLD:
+        yield Action(
+            "delete",
+            "Delete the instance",
+            ("allot", "instance", "delete", target, "--pr"),
+            notes=(f"Its file {row.path} is removed. Its own disk is erased, and its storages stay.",),
+            change="Delete",
+        )
 
 
 def list_storage_actions(site: SiteFacts, area: TenantArea, storage: StorageDetail) -> Iterator[Action]:

@@ -221,8 +221,7 @@ class SiteBuilder:
         changed = [name for name in inputs.names if hashes[name] != self._hashes.get(name)]
         is_first = not self._facts
         open_facts = self._open_facts if is_first else None
-        day = inputs.catalog_check.catalog.as_of
-        facts = read_tenant_facts(source, changed, day, open_facts, processes=self._processes)
+        facts = read_tenant_facts(source, changed, open_facts, processes=self._processes)
         self._facts = {name: facts.get(name) or self._facts[name] for name in inputs.names}
         self._hashes = hashes
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import time
 from collections.abc import Iterator
 
@@ -120,9 +119,5 @@ def list_targets(change_set: ChangeSet) -> Iterator[WaitTarget]:
             declared, _ = read_declaration(path, data, declaration_path)
             goal = READY
             if declared is not None and isinstance(declared.model, GPUInstance):
-                spec = declared.model.spec
-                is_running = (
-                    spec.state == "Running" and spec.find_hold(datetime.datetime.now(datetime.UTC).date()) is None
-                )
-                goal = RUNNING if is_running else STOPPED
+                goal = RUNNING if declared.model.spec.is_running else STOPPED
         yield WaitTarget(declaration_path.scope.name, declaration_path.name, None, goal)

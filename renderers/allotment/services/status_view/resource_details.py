@@ -39,7 +39,7 @@ def read_instance(
     """Return an instance of the view's tenant. Raises OperationRefused if the tenant has no such instance."""
     statuses = _find_statuses(view, name, "instance", check)
     catalog = check_catalog(view.declared_commit.source, day).catalog
-    tenants = read_tenant_facts(view.declared_commit.source, _list_tenants(view), day)
+    tenants = read_tenant_facts(view.declared_commit.source, _list_tenants(view))
     return ResourceDetails(
         _read_currency(catalog), build_instance_rows(statuses, tenants, read_offers(catalog)), statuses
     )
@@ -62,7 +62,7 @@ def read_storage_rows(view: StatusView, statuses: list[ResourceStatus], day: dat
 
 
 def _build_storage_rows(view: StatusView, statuses: list[ResourceStatus], catalog: Catalog) -> list[StorageRowOutput]:
-    tenants = read_tenant_facts(view.declared_commit.source, _list_tenants(view), catalog.as_of)
+    tenants = read_tenant_facts(view.declared_commit.source, _list_tenants(view))
     return build_storage_rows(statuses, tenants, read_offers(catalog))
 
 

@@ -100,7 +100,7 @@ class ListingReader:
         platform = read_platform(source)
         if platform is None:
             raise AllotmentError("platform/platform.yaml can't be read: `allot validate` shows the reason")
-        tenants = read_tenant_facts(source, view.tenants, day, self._open_facts)
+        tenants = read_tenant_facts(source, view.tenants, self._open_facts)
         catalog = check_catalog(source, day).catalog
         offers = read_offers(catalog)
         stocks = build_stock_offers(catalog, tenants.values(), offers, view.reported_status.clusters)

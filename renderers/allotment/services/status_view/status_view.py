@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -364,12 +363,10 @@ def _split(values: Sequence[T]) -> Iterator[Sequence[T]]:
 def _count_declared_replicas(declared: DeclarationFile[Declaration] | None) -> int:
     """Return the number of replicas that an instance declares.
 
-    Returns 0 if the instance is declared stopped, or if the declaration can't be read or is no instance.
+    Returns 0 if the instance is declared stopped or on hold, or if the declaration can't be read or is no instance.
     """
     model = declared.model if declared is not None else None
-    if not isinstance(model, GPUInstance) or model.spec.find_hold(datetime.datetime.now(datetime.UTC).date()):
-        return 0
-    return model.spec.replicas if model.spec.state != STOPPED else 0
+    return model.spec.replicas if isinstance(model, GPUInstance) and model.spec.is_running else 0
 
 
 def suggest_reporter(cluster: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -21,10 +20,9 @@ class _CachedFacts(NamedTuple):
 
 
 class _FactsTask(NamedTuple):
-    """Reads tenants in batches. A hold that ended before `day` does not count."""
+    """Reads tenants in batches."""
 
     source: Source
-    day: datetime.date
 
     def load_modules(self) -> None:
         """Load nothing: the imports of this module are enough."""
@@ -34,31 +32,25 @@ class _FactsTask(NamedTuple):
         results = []
         for name in names:
             content = read_scope(self.source, Scope("tenant", name), stamped=True)
-            folder = read_folder(content.scope, content.files)[0]
-            results.append(_CachedFacts(content.stamp, summarize_tenant(folder, self.day)))
+            results.append(_CachedFacts(content.stamp, summarize_tenant(read_folder(content.scope, content.files)[0])))
         return results
 
 
 def read_tenant_facts(
-    source: Source,
-    tenants: Sequence[str],
-    day: datetime.date,
-    open_cache: OpenCache | None = None,
-    *,
-    processes: int | None = None,
+    source: Source, tenants: Sequence[str], open_cache: OpenCache | None = None, *, processes: int | None = None
 ) -> dict[str, TenantFacts]:
-    """Return the facts of tenants on a day, by name. `open_cache` opens the cache of facts; it is used only for all tenants.
+    """Return the facts of tenants by name. `open_cache` opens the cache of facts; it is used only for all tenants.
 
     `processes` is the number of processes for many tenants. By default, it is the number of cores.
     """
-    cache = open_cache(f"{program_key()} {day}", _CachedFacts) if open_cache is not None else FileCache.disabled()
+    cache = open_cache(program_key(), _CachedFacts) if open_cache is not None else FileCache.disabled()
     facts = {
         name: entry.facts
         for name in tenants
         if (entry := cache.values.get(name)) is not None and source.is_unchanged(Scope("tenant", name), entry.stamp)
     }
     missing = [name for name in tenants if name not in facts]
-    for entry in run_batches(_FactsTask(source, day), missing, processes or count_cores()):
+    for entry in run_batches(_FactsTask(source), missing, processes or count_cores()):
         facts[entry.facts.tenant] = entry.facts
         if entry.stamp is not None:
             cache.put(entry.facts.tenant, entry)
