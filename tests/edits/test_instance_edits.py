@@ -63,6 +63,6 @@ def test_a_hold_is_declared_and_released() -> None:
 
 
 def test_a_reason_is_printed_without_control_characters() -> None:
-    data = (PROJECT / PATH).read_bytes().replace(b"spec:\n", 'spec:\n  hold:\n    reason: "a\x9b31m"\n'.encode())
+    data = (PROJECT / PATH).read_bytes().replace(b"spec:\n", b'spec:\n  hold:\n    reason: "a\\u009b31m"\n')
     declarations = DECLARATIONS._replace(read=lambda path: data if path == PATH else DECLARATIONS.read(path))
     assert "\x9b" not in set_states(declarations, [WEBUI], "Running").notes[-1]

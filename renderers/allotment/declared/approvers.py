@@ -244,7 +244,7 @@ class ChangeAuthority:
 
 
 def _field_value(document: Any, field: str) -> Any:
-    """Return the value of a field; None if it is absent. What is no mapping stands for each of its fields."""
+    """Return the value of a field; None if it is absent. Another value than a mapping has the value in each field."""
     for part in field.split("."):
         document = document.get(part) if isinstance(document, dict) else document
     return document

@@ -46,7 +46,7 @@ def describe_merge(area: TenantArea, change: SelfServiceChange | None, path: str
 
 
 def _describe_approvers(area: TenantArea, path: str) -> str:
-    """Return a sentence about the people who must make or approve the change of a file; empty if the Ownership has no rule."""
+    """Return a sentence about the approvers of a file; empty if the Ownership has no rule."""
     ownership = area.allowance.catalog.platform.get_singleton(Ownership)
     rule = find_path_rule(ownership.model.spec, path) if ownership is not None else None
     if rule is None:

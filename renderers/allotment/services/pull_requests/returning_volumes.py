@@ -1,4 +1,4 @@
-"""Checks new storages whose names have a volume in the cluster: the volume of a deleted storage returns, and never shrinks."""
+"""Checks each new storage that has the name of a volume in the cluster: the volume returns, and never shrinks."""
 
 from __future__ import annotations
 
