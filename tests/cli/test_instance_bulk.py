@@ -168,7 +168,7 @@ def test_a_selector_that_selects_nothing_is_refused(
             ("stop", "solo-ada/webui", "--all"),
             "names and selectors exclude each other: omit the names, or all selectors",
         ),
-        (("stop", "--state", "Paused"), "'Paused' is not one of 'running', 'stopped'."),
+        (("stop", "--state", "Paused"), "'Paused' is not one of 'running', 'stopped', 'onhold'."),
         (("create",), "name the instance as TENANT/NAME, or add --from FILE"),
         (("create", "solo-ada/x", "--count", "0"), "'0' is not a whole number from 1 to 1000"),
     ],
