@@ -214,6 +214,9 @@ def _tenant(root: Path) -> None:
     app = _described(cluster=CLUSTER, gpuSpec=SPEC, app={"name": "largest", "version": "1" * 32})
     app["container"] = {"args": ["a" * 100] * 500, "env": _container(ports=1, exposure="Public")["env"]}
     _declare(root, f"{folder}/instances/{'a' * 24}.yaml", "GPUInstance", "a" * 24, app)
+    on_hold = _described(cluster=CLUSTER, gpuSpec=SPEC, app={"name": "largest", "version": "1" * 32})
+    on_hold["hold"] = {"reason": "r" * 200}
+    _declare(root, f"{folder}/instances/{'h' * 24}.yaml", "GPUInstance", "h" * 24, on_hold)
     volume = {"cluster": CLUSTER, "storageSpec": "shared-files", "size": "50Gi"}
     prepare = {"attempt": 9999, "timeout": "8784h"}
     sources: dict[str, Any] = {
