@@ -174,11 +174,15 @@ class _NodeGroup(NamedTuple):
 
 
 def pack_stocks(
-    pool: NodePoolSpec, stocks: Iterable[tuple[str, GPUSpecSpec, int]], last: Collection[str] = ()
+    pool: NodePoolSpec,
+    stocks: Iterable[tuple[str, GPUSpecSpec, int]],
+    last: Collection[str] = (),
+    nodes: int | None = None,
 ) -> Packing:
     """Pack `stocks` (name, spec, units) on the identical nodes of a pool: first fit, the largest units first.
 
-    The stocks with the names `last` get the room that the others leave.
+    The stocks with the names `last` get the room that the others leave. `nodes` is the number of nodes in service; the
+    default is all nodes of the pool.
 
     Units are compared by GPUs, then by memory, then by CPU. Nodes with the same load are in one group, so the computing
     time does not depend on the number of nodes.
@@ -188,13 +192,14 @@ def pack_stocks(
         unit = unit_of_spec(stock[1])
         return stock[0] in last, -unit.amount, -unit.memory, -unit.cpu, stock[0]
 
-    nodes = [_NodeGroup(pool.node_limit, node_resources(pool), pool.node.cpu, pool.node.memory, False)]
+    number = pool.node_limit if nodes is None else nodes
+    groups = [_NodeGroup(number, node_resources(pool), pool.node.cpu, pool.node.memory, False)]
     missing: dict[str, int] = {}
     for name, spec, count in sorted(stocks, key=size):
-        nodes, remaining = _place_units(nodes, unit_of_spec(spec), count)
+        groups, remaining = _place_units(groups, unit_of_spec(spec), count)
         if remaining:
             missing[name] = remaining
-    return Packing(sum(some.number for some in nodes if some.used), missing)
+    return Packing(sum(group.number for group in groups if group.used), missing)
 
 
 def _place_units(nodes: list[_NodeGroup], unit: Unit, remaining: int) -> tuple[list[_NodeGroup], int]:
@@ -370,11 +375,16 @@ def count_placeholders(catalog: Catalog, claims: Iterable[UnitClaim]) -> dict[tu
     return counts
 
 
-def pool_stocks(catalog: Catalog, cluster: ScopeDeclarations, pool: str) -> list[tuple[str, GPUSpecSpec, int]]:
-    """Return a pool's stocks in the form that `pack_stocks` takes, without stocks of undeclared GPUSpecs."""
-    specs: Mapping[str, DeclarationFile[GPUSpec]] = catalog.platform.of_kind(GPUSpec)
+def pool_stocks(
+    platform: ScopeDeclarations, cluster: ScopeDeclarations, pool: str
+) -> list[tuple[str, GPUSpecSpec, int]]:
+    """Return a pool's stocks in the form that `pack_stocks` takes, without stocks of undeclared GPUSpecs.
+
+    The units are those that the stocks declare, with and without cordons.
+    """
+    specs: Mapping[str, DeclarationFile[GPUSpec]] = platform.of_kind(GPUSpec)
     return [
-        (stock.model.name, specs[stock.model.spec.gpu_spec].model.spec, stock.model.spec.count)
+        (stock.model.name, specs[stock.model.spec.gpu_spec].model.spec, stock.model.spec.declared_count)
         for stock in cluster.of_kind(Stock).values()
         if stock.model.spec.node_pool == pool and stock.model.spec.gpu_spec in specs
     ]

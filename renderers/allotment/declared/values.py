@@ -379,6 +379,12 @@ KubernetesName = Annotated[
     json_schema("string", _KUBERNETES_NAME, maxLength=63),
 ]
 Text = Annotated[str, Field(max_length=2000)]
+LineOfText = Annotated[
+    str,
+    pattern_field(
+        r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$", "a single line of text", max_length=200
+    ),
+]
 Login = Annotated[
     str,
     pattern_field(

@@ -15,6 +15,7 @@ from allotment.rules import (
     app_folders,
     buckets,
     budget,
+    cordons,
     deletion,
     destinations,
     domains,
@@ -80,6 +81,7 @@ TENANT_RULES: dict[str, Callable[[Catalog, ScopeDeclarations], Iterator[Finding]
 SHARED_RULES: dict[str, Callable[[Catalog, Tally], Iterator[Finding]]] = {
     "reference": references.check_across_tenants,
     "stock": stock.check,
+    "cordon": cordons.check,
     "storage-capacity": storage_capacity.check,
     "sharing": sharing.check,
 }

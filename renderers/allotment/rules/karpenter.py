@@ -65,7 +65,7 @@ def _check_spare_nodes(
     karpenter = pool.model.spec.karpenter
     if karpenter is None or pool.model.spec.generation is None:
         return
-    filled = pack_stocks(pool.model.spec, pool_stocks(catalog, cluster, pool.model.name)).nodes
+    filled = pack_stocks(pool.model.spec, pool_stocks(catalog.platform, cluster, pool.model.name)).nodes
     if filled >= karpenter.max_nodes:
         message = (
             f"its stocks fill {filled} of {karpenter.max_nodes} nodes, and Karpenter creates a replacement before it deletes a node: "

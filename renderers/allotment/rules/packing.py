@@ -27,7 +27,7 @@ def check(
     for cluster in catalog.clusters.values():
         stocks = cluster.of_kind(Stock)
         for pool in cluster.of_kind(NodePool).values():
-            stock_counts = pool_stocks(catalog, cluster, pool.model.name)
+            stock_counts = pool_stocks(catalog.platform, cluster, pool.model.name)
             packing = pack_stocks(pool.model.spec, stock_counts)
             if packing.missing and is_changed is not None:
                 changed = {name for name, _, _ in stock_counts if is_changed(cluster.name, stocks[name])}
@@ -40,8 +40,8 @@ def check(
                 nodes = pool.model.spec.node_limit
                 why = short or _rounding_cause(pool.model.spec, units[name][0], alone=len(units) == 1)
                 message = (
-                    f"{missing} of {pluralize(stocks[name].model.spec.count, 'unit')} do not fit on the {pluralize(nodes, 'node')} of pool {pool.model.name}"
-                    f" (its stocks: {everyone}): {why}: write at most {stocks[name].model.spec.count - missing}, or more nodes"
+                    f"{missing} of {pluralize(stocks[name].model.spec.declared_count, 'unit')} do not fit on the {pluralize(nodes, 'node')} of pool {pool.model.name}"
+                    f" (its stocks: {everyone}): {why}: write at most {stocks[name].model.spec.declared_count - missing}, or more nodes"
                 )
                 related = (pool.path, *(stocks[other].path for other, _, _ in stock_counts))
                 yield stocks[name].make_finding("spec.count", message, RULE, related=related)

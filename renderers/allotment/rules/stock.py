@@ -37,6 +37,7 @@ def check(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
     - If a Stock was reduced, and the units that instances held at the base no longer fit, the finding is at this Stock.
     - Otherwise, the additional units of each instance are added, in the order of names, to the units that instances held
       at the base. The finding is at the first instance with additional units that do not fit.
+    - If a cordon takes the units out of service, the rule about cordons has a finding, and this rule has none.
     - If neither a Stock nor an instance caused the excess, instances held too many units at the base already. The
       finding is a warning at the first shared Stock, or at an instance if no Stock is shared.
 
@@ -48,21 +49,23 @@ def check(catalog: Catalog, tally: Tally) -> Iterator[Finding]:
         cluster = catalog.clusters[unit_usage.cluster]
         unread = any(kind in ("Stock", "GPUSpec") for kind, _ in cluster.invalid | catalog.platform.invalid)
         had = tally.stocks_before(unit_usage.cluster, unit_usage.gpu_spec)
-        if unit_usage.excess and (unit_usage.stocks.all_stocks or had.all_stocks) and not unread:
-            yield _oversold_finding(unit_usage, had, cluster, tally)
+        is_checked = unit_usage.excess and (unit_usage.stocks.all_stocks or had.all_stocks) and not unread
+        if is_checked and (finding := _oversold_finding(unit_usage, had, cluster, tally)) is not None:
+            yield finding
 
 
-def _oversold_finding(unit_usage: UnitUsage, had: SpecStocks, cluster: ScopeDeclarations, tally: Tally) -> Finding:
-    """Return the finding about an oversold GPUSpec; `had` are its stocks at the base."""
+def _oversold_finding(
+    unit_usage: UnitUsage, had: SpecStocks, cluster: ScopeDeclarations, tally: Tally
+) -> Finding | None:
+    """Return the finding about an oversold GPUSpec, None if cordons are the cause; `had` are its stocks at the base."""
     claims = _claims_on_spec(unit_usage, tally.claims)
     kept_usage = unit_usage._replace(held_by_tenant=_sum_by_tenant(claims, tally.units_before))
     stocks = unit_usage.stocks.shared
     if not tally.has_base and stocks and any(tally.is_changed(stock.path) for stock in stocks):
         return _finding_at_stock(unit_usage, claims)
-    if kept_usage.excess > kept_usage._replace(stocks=had).excess:
-        return _build_finding(
-            unit_usage, claims, next(_reduced_stock_fields(had, cluster)), "are held", RESTORE_STOCK_ADVICE
-        )
+    reduced = next(_reduced_stock_fields(had, cluster), None)
+    if reduced is not None and kept_usage.excess > kept_usage._replace(stocks=had).excess:
+        return _build_finding(unit_usage, claims, reduced, "are held", RESTORE_STOCK_ADVICE)
     over = _first_excess_claim(kept_usage, claims, tally.units_before)
     if over is not None:
         field = "replicas" if tally.units_before(over) else "gpuSpec"
@@ -73,6 +76,8 @@ def _oversold_finding(unit_usage: UnitUsage, had: SpecStocks, cluster: ScopeDecl
             "would run",
             _claim_advice(over) + _resize_outlook(over, tally),
         )
+    if unit_usage.excess <= sum(stock.model.spec.cordoned_units for stock in unit_usage.stocks.all_stocks):
+        return None
     if stocks:
         return _finding_at_stock(unit_usage, claims)._replace(warning=tally.has_base)
     first = _first_excess_claim(unit_usage._replace(held_by_tenant={}), claims, lambda _: 0)
@@ -117,7 +122,7 @@ def _reduced_stock_fields(had: SpecStocks, cluster: ScopeDeclarations) -> Iterat
             yield old.path, ("spec", "gpuSpec")
         elif new.model.spec.tenant not in (before.tenant, None):
             yield old.path, ("spec", "tenant")
-        elif new.model.spec.count < before.count:
+        elif new.model.spec.declared_count < before.declared_count:
             yield old.path, ("spec", "count")
 
 

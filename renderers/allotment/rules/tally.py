@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from allotment.capacity.units import SpecStocks, UnitClaim, stocks_of_spec
 from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
+from allotment.declared.kinds.cordon import Cordon
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.stock import Stock
@@ -163,10 +164,18 @@ class Tally:
         if old is None:
             return True
         old_spec, new_spec = old.model.spec, stock.model.spec
-        return new_spec.count > old_spec.count or (new_spec.gpu_spec, new_spec.node_pool) != (
+        return new_spec.declared_count > old_spec.declared_count or (new_spec.gpu_spec, new_spec.node_pool) != (
             old_spec.gpu_spec,
             old_spec.node_pool,
         )
+
+    def is_changed_cordon(self, cluster: str, cordon: DeclarationFile[Cordon]) -> bool:
+        """Return whether the change adds a cordon, or changes it."""
+        if not self.has_base:
+            return self.is_changed(cordon.path)
+        before = self._clusters_before.get(cluster)
+        old = before.of_kind(Cordon).get(cordon.model.name) if before is not None else None
+        return old is None or old.model.spec != cordon.model.spec
 
     def stocks_before(self, cluster: str, gpu_spec: str) -> SpecStocks:
         """Return the stocks of a GPUSpec in a cluster at the base; empty if there is no base, or no such cluster."""

@@ -63,6 +63,7 @@ KINDS: dict[str, Kind] = {
         Kind("Cluster", "cluster", "clusters/{cluster}/cluster.yaml"),
         Kind("NodePool", "node_pool", "clusters/{cluster}/node-pools/{name}.yaml"),
         Kind("Stock", "stock", "clusters/{cluster}/stocks/{name}.yaml"),
+        Kind("Cordon", "cordon", "clusters/{cluster}/cordons/{name}.yaml"),
         Kind("Tenant", "tenant", "tenants/{tenant}/tenant.yaml"),
         Kind("Members", "members", "tenants/{tenant}/members.yaml"),
         Kind("GPUStorage", "gpu_storage", "tenants/{tenant}/storages/{name}.yaml"),

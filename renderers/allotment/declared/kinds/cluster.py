@@ -10,7 +10,7 @@ from allotment.declared.kinds.declaration import CatalogSpec, Declaration, Stric
 from allotment.declared.kinds.gateway import Gateway
 from allotment.declared.references import StorageSpecReference
 from allotment.declared.secret_stores import SecretProperty, StorePath
-from allotment.declared.values import KubernetesName, Size, SshKey, pattern_field
+from allotment.declared.values import Count, KubernetesName, Size, SshKey, pattern_field
 
 
 class Destination(StrictModel):
@@ -266,6 +266,10 @@ class ClusterSpec(CatalogSpec):
         default=None, description="Default: instances in this cluster can't declare `access: [SSH]`."
     )
     karpenter: KarpenterSettings = Field(default=KarpenterSettings())
+    max_cordoned_nodes: Count = Field(
+        default=3,
+        description="The maximum number of nodes that Cordons take out of service on one day.",
+    )
     reporter: Reporter | None = Field(
         default=None, description="Default: status commits aren't signed, and everyone who may push them is trusted."
     )

@@ -14,7 +14,7 @@ from allotment.declared.references import (
     GPUSpecReference,
     GPUStorageReference,
 )
-from allotment.declared.values import EnvPrefix, MountPath, SubPath, pattern_field
+from allotment.declared.values import EnvPrefix, LineOfText, MountPath, SubPath
 
 
 class AppChoice(StrictModel):
@@ -54,12 +54,7 @@ class BucketUse(StrictModel):
 class Hold(StrictModel):
     """Stops an instance on behalf of the platform team. Its storages stay, and its units are free for others."""
 
-    reason: Annotated[
-        str,
-        pattern_field(
-            r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$", "a single line of text", max_length=200
-        ),
-    ] = Field(description="The reason, for the members of the tenant.")
+    reason: LineOfText = Field(description="The reason, for the members of the tenant.")
 
 
 class GPUInstanceSpec(Spec):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 
 from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel
@@ -43,6 +43,24 @@ class StockSpec(Spec):
         default=None,
         description="The price of reserved units without a use. Default: they are free. Requires `tenant`.",
     )
+
+    _cordoned_units: int = PrivateAttr(default=0)
+
+    @property
+    def cordoned_units(self) -> int:
+        """The declared units that `count` lacks, because they have no room while nodes are cordoned."""
+        return self._cordoned_units
+
+    @property
+    def declared_count(self) -> int:
+        """The units of the file."""
+        return self.count + self._cordoned_units
+
+    def with_cordoned_units(self, units: int) -> Self:
+        """Return the spec while `units` of the declared units have no room."""
+        spec = self.model_copy(update={"count": self.declared_count - units})
+        spec._cordoned_units = units
+        return spec
 
     @model_validator(mode="after")
     def _check_reservation(self) -> Self:

@@ -73,7 +73,7 @@ def render(
 
 def list_stocked_specs(catalog: Catalog, cluster: ScopeDeclarations, pool: str) -> list[GPUSpecSpec]:
     """Return the specs of the GPUSpecs that a node pool stocks."""
-    return [spec for _, spec, _ in pool_stocks(catalog, cluster, pool)]
+    return [spec for _, spec, _ in pool_stocks(catalog.platform, cluster, pool)]
 
 
 def rank_unit_size(catalog: Catalog, cluster: ScopeDeclarations, stock: DeclarationFile[Stock]) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from allotment.adapters.declaration_source import Source
+from allotment.capacity.cordons import apply_cordons
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.declared.reading import read_folder
@@ -112,7 +113,11 @@ def _read_catalog(contents: list[ScopeContent], as_of: datetime.date, source: So
     for content in contents:
         folders[content.scope], folder_problems = read_folder(content.scope, content.files)
         problems += content.problems + folder_problems
-    clusters = {scope.name: folder for scope, folder in sorted(folders.items()) if scope.kind == "cluster"}
+    clusters = {
+        scope.name: apply_cordons(folders[PLATFORM], folder, as_of)
+        for scope, folder in sorted(folders.items())
+        if scope.kind == "cluster"
+    }
     catalog = Catalog(folders[PLATFORM], clusters, as_of)
     findings = [finding for check in PLATFORM_RULES.values() for finding in check(catalog)]
     return catalog, problems + locate_findings(findings, source)

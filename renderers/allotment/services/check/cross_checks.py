@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from allotment.adapters.declaration_source import Source
+from allotment.capacity.cordons import apply_cordons
 from allotment.declared.inventory import Catalog, ScopeDeclarations
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder
@@ -61,7 +62,8 @@ def check_changes(revision: Revision, comparison: Comparison, as_of: datetime.da
         if scope.kind == "tenant" and scope in old_scopes:
             entries[scope.name] = build_tally_entry(revision.catalog, _read_declarations(base, scope, old_scopes))
         elif scope.kind == "cluster":
-            clusters[scope.name] = _read_declarations(base, scope, old_scopes)
+            declared = _read_declarations(base, scope, old_scopes)
+            clusters[scope.name] = apply_cordons(revision.catalog.platform, declared, as_of)
     problems = list_change_problems(
         revision.catalog, comparison.committed or base, revision.source, changed_scopes, comparison.today or as_of
     )

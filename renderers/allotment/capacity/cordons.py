@@ -1,0 +1,62 @@
+"""Takes the units out of the stocks of a cluster that have no room while nodes are cordoned."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+
+from allotment.capacity.units import pack_stocks, pool_stocks
+from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
+from allotment.declared.kinds.cordon import Cordon
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
+from allotment.declared.kinds.stock import Stock
+
+
+def list_active_cordons(cluster: ScopeDeclarations, day: datetime.date) -> list[DeclarationFile[Cordon]]:
+    """Return the cordons of a cluster that are active on a day, sorted by name."""
+    return [cordon for cordon in cluster.of_kind(Cordon).values() if cordon.model.spec.is_active(day)]
+
+
+def apply_cordons(platform: ScopeDeclarations, cluster: ScopeDeclarations, day: datetime.date) -> ScopeDeclarations:
+    """Return the cluster as its active cordons leave it on a day.
+
+    `count` of each Stock has the units that fit on the other nodes, and `cordoned_units` the rest. Shared stocks lose
+    units before reserved stocks. `cluster` may already have the stocks of another day.
+    """
+    if not cluster.of_kind(Cordon):
+        return cluster
+    active = list_active_cordons(cluster, day)
+    lost: dict[str, int] = {}
+    for name in {cordon.model.spec.node_pool for cordon in active}:
+        if (pool := cluster.of_kind(NodePool).get(name)) is not None:
+            cordons = [cordon.model for cordon in active if cordon.model.spec.node_pool == name]
+            lost |= _count_lost_units(platform, cluster, pool.model, cordons)
+    declared = (_remove_lost_units(declaration, lost) for declaration in cluster.all_declarations())
+    return ScopeDeclarations(cluster.scope, declared, cluster.invalid)
+
+
+def count_cordoned_nodes(pool: NodePoolSpec, cordons: Iterable[Cordon]) -> int:
+    """Return the number of nodes that the cordons of a pool take out of service, at most all nodes of the pool."""
+    names = {cordon.spec.node for cordon in cordons}
+    return pool.node_limit if None in names else min(len(names), pool.node_limit)
+
+
+def _count_lost_units(
+    platform: ScopeDeclarations, cluster: ScopeDeclarations, pool: NodePool, cordons: Iterable[Cordon]
+) -> dict[str, int]:
+    """Return the number of units of each stock of a pool that don't fit on the nodes without a cordon."""
+    stocks = pool_stocks(platform, cluster, pool.name)
+    shared = [name for name, stock in cluster.of_kind(Stock).items() if stock.model.spec.tenant is None]
+    left = pool.spec.node_limit - count_cordoned_nodes(pool.spec, cordons)
+    return pack_stocks(pool.spec, stocks, shared, nodes=left).missing
+
+
+def _remove_lost_units(
+    declaration: DeclarationFile[Declaration], lost: Mapping[str, int]
+) -> DeclarationFile[Declaration]:
+    """Return a Stock without its lost units, and any other declaration as it is."""
+    if not isinstance(declaration.model, Stock):
+        return declaration
+    spec = declaration.model.spec.with_cordoned_units(lost.get(declaration.model.name, 0))
+    return declaration._replace(model=declaration.model.model_copy(update={"spec": spec}))
