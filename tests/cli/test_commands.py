@@ -126,7 +126,7 @@ def test_the_word_in_brackets_of_a_problem_has_a_page(allot: Allot) -> None:
 
 def test_a_word_that_is_a_kind_and_a_rule_shows_both(allot: Allot) -> None:
     both = [rule for rule in rule_pages() if rule in {kind.lower() for kind in KINDS}]
-    assert both == ["cluster", "ownership", "stock"]
+    assert both == ["cluster", "cordon", "ownership", "stock"]
     output = allot("explain", "stock").out
     assert output.startswith("KIND     Stock\n")
     assert "\n    Rule stock: " in output
