@@ -6,7 +6,7 @@ import json
 
 import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
-from tests.conftest import Allot
+from tests.conftest import Allot, edit
 from tests.support.published import Place, git
 from tests.support.terminal import answer_questions, start_dialogue
 
@@ -211,6 +211,17 @@ def test_questions_mount_several_storages(published: Place) -> None:
             "  storages:\n    - name: models\n      mountPath: /models\n    - name: styles\n      mountPath: /styles\n"
         )
     )
+
+
+def test_questions_offer_no_storage_that_is_marked_for_deletion(published: Place) -> None:
+    edit(published.root, "tenants/solo-ada/storages/styles.yaml", "\nspec:", "\nspec:\n  deletionPolicy: Delete")
+    words = ("instance", "create", "solo-ada/second", *PLACE, "--app", "jupyter", "--yes")
+    output, status = answer_questions(
+        start_dialogue(published.root, *words),
+        ("Storage (1 to 3) [3]:", "styles"),
+        ("Error: 'styles' is no choice: write a number from 1 to 3, or a name: none, models, new", "none"),
+    )
+    assert status == 0, output
 
 
 def test_a_repetition_continues_with_the_written_files(empty_tenant: Place) -> None:

@@ -242,7 +242,11 @@ class _Questions:
         offers = self._offers.offers.storage_offers
         volumes = {offer.spec.model.name for offer in offers if offer.spec.model.spec.volume is not None}
         return [
-            storage for storage in storages if storage.spec.cluster == cluster and storage.spec.storage_spec in volumes
+            storage
+            for storage in storages
+            if storage.spec.cluster == cluster
+            and storage.spec.storage_spec in volumes
+            and storage.spec.deletion_policy != "Delete"
         ]
 
     def _list_storage_specs(self, options: InstanceOptions) -> list[StorageOffer]:

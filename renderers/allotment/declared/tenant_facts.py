@@ -37,7 +37,7 @@ class StorageFacts(NamedTuple):
 
     `size` is in bytes. `source` is the kind of source that fills the storage, such as image or url; it is empty if
     nothing fills it. `mounted_by` are the names of the tenant's instances that mount the storage. `exposure` is that of its
-    accessor; empty without an accessor.
+    accessor; empty without an accessor. `deletion_policy` is Delete if the storage is marked for deletion.
     """
 
     tenant: str
@@ -49,13 +49,15 @@ class StorageFacts(NamedTuple):
     mounted_by: tuple[str, ...]
     labels: dict[str, str]
     exposure: str = ""
+    deletion_policy: str = "Retain"
 
 
 class SnapshotFacts(NamedTuple):
-    """A declared snapshot, and the name of its storage."""
+    """A declared snapshot, and the name of its storage. `deletion_policy` is as in `StorageFacts`."""
 
     name: str
     storage: str
+    deletion_policy: str = "Retain"
 
 
 class MemberFacts(NamedTuple):
@@ -110,7 +112,9 @@ def summarize_tenant(folder: ScopeDeclarations) -> TenantFacts:
         instances=instances,
         storages=storages,
         snapshots=tuple(
-            SnapshotFacts(declared.model.metadata.name, declared.model.spec.storage)
+            SnapshotFacts(
+                declared.model.metadata.name, declared.model.spec.storage, declared.model.spec.deletion_policy
+            )
             for declared in folder.of_kind(GPUStorageSnapshot).values()
         ),
         members=_summarize_members(members.model) if members is not None else (),
@@ -147,6 +151,7 @@ def summarize_storage(tenant: str, model: GPUStorage, instances: tuple[InstanceF
         mounted_by=tuple(instance.name for instance in instances if model.metadata.name in instance.storages),
         labels=dict(model.metadata.labels),
         exposure=spec.accessor.exposure if spec.accessor is not None else "",
+        deletion_policy=spec.deletion_policy,
     )
 
 

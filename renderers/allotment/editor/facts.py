@@ -105,7 +105,8 @@ class DeclaredFacts:
         facts = list(describe(self, declared, cluster)) if describe is not None else []
         spec = model.spec
         lifecycle = str(getattr(spec, "lifecycle", "Active"))
-        warning = [] if lifecycle == "Active" else [lifecycle]
+        is_marked = getattr(spec, "deletion_policy", "Retain") == "Delete"
+        warning = [*([lifecycle] if lifecycle != "Active" else []), *(["marked for deletion"] if is_marked else [])]
         texts = [escape_text(text) for text in (spec.display_name, spec.description) if text]
         title = f"**{model.kind} {model.name}**{''.join(f' ({word})' for word in warning)}"
         lines = [title, *texts, "\n".join(f"- {fact}" for fact in facts)]

@@ -25,7 +25,9 @@ _NEW_TENANT = TenantFacts(
 _NO_INSTANCE = InstanceFacts(
     tenant="", name="", cluster="", gpu_spec="", state="", replicas=0, app="", storages=(), labels={}
 )
-_NO_STORAGE = StorageFacts(tenant="", name="", cluster="", storage_spec="", size=0, source="", mounted_by=(), labels={})
+_NO_STORAGE = StorageFacts(
+    tenant="", name="", cluster="", storage_spec="", size=0, source="", mounted_by=(), labels={}, deletion_policy=""
+)
 
 
 class PullRequestOutput(Part, frozen=True):
@@ -79,8 +81,9 @@ class InstanceRowOutput(Part, frozen=True, kw_only=True):
 class StorageRowOutput(Part, frozen=True, kw_only=True):
     """A storage.
 
-    `reportedState`, `reason` and `message` are as in `allot status`; they are empty for a pull request. `storageSpec` and `size` are null if the storage is not
-    declared, or if its file is invalid. `capacity` is the size that the cluster reports. `source` is the kind of source that
+    `reportedState`, `reason` and `message` are as in `allot status`; they are empty for a pull request. `storageSpec`, `size` and
+    `deletionPolicy` are null if the storage is not declared, or if its file is invalid. `deletionPolicy` is Delete if the storage
+    is marked for deletion: the next merge that removes its file deletes its data. `capacity` is the size that the cluster reports. `source` is the kind of source that
     fills the storage. `preparation` is the state of the last attempt, and null if the cluster reports no preparation.
     `attempt` is the number of this attempt. `mountedBy` names the instances that mount the storage. `costPerHour` is in the currency of the
     list; it is null if the cost is unknown. `pullRequest` is null unless the row is from an open pull request.
@@ -104,6 +107,7 @@ class StorageRowOutput(Part, frozen=True, kw_only=True):
     since: str | None
     cost_per_hour: Decimal | None
     labels: dict[str, str]
+    deletion_policy: str | None
     path: str
     pull_request: PullRequestOutput | None
 
@@ -111,6 +115,11 @@ class StorageRowOutput(Part, frozen=True, kw_only=True):
     def label(self) -> str:
         """The tenant and the name."""
         return f"{self.tenant}/{self.name}"
+
+    @property
+    def is_marked_for_deletion(self) -> bool:
+        """Whether the next merge that removes the file deletes the data."""
+        return self.deletion_policy == "Delete"
 
 
 def build_instance_rows(
@@ -220,6 +229,7 @@ def declared_storage_row(
         since=None,
         cost_per_hour=declared_storage_cost(facts, offers),
         labels=facts.labels,
+        deletion_policy=facts.deletion_policy or None,
         path=path,
         pull_request=pull_request,
     )

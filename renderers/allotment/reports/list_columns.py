@@ -12,7 +12,7 @@ from allotment.observed.quantity import parse_quantity
 from allotment.observed.resource_rows import InstanceRowOutput, PullRequestOutput, StorageRowOutput
 from allotment.observed.status import parse_time
 from allotment.reports.list_table import ListColumn
-from allotment.reports.status_tables import format_age, style_of_state
+from allotment.reports.status_tables import format_age, mark_state, style_of_state
 
 C = TypeVar("C", InstanceRowOutput, StorageRowOutput)
 
@@ -50,9 +50,7 @@ def storage_columns(now: datetime.datetime, currency: str, *, pending: bool) -> 
         ListColumn("cluster", lambda row: row.cluster or "-"),
         ListColumn("spec", lambda row: row.storage_spec or "-"),
         ListColumn("size", lambda row: row.size or "-", lambda row: parse_quantity(row.size)),
-        ListColumn(
-            "state", lambda row: row.reported_state or "-", style=lambda row: style_of_state(row.reported_state)
-        ),
+        ListColumn("state", _storage_state_text, style=lambda row: style_of_state(row.reported_state)),
         ListColumn("preparation", _preparation_text),
         ListColumn("mounted-by", lambda row: ",".join(row.mounted_by) or "-", lambda row: len(row.mounted_by)),
         ListColumn("age", lambda row: format_age(row.since, now) or "-", lambda row: age_key(row.since, now)),
@@ -96,6 +94,10 @@ def age_key(since: str | None, now: datetime.datetime) -> float | None:
 
 def _ready_text(row: InstanceRowOutput) -> str:
     return f"{row.ready}/{row.replicas}" if row.ready is not None and row.units else "-"
+
+
+def _storage_state_text(row: StorageRowOutput) -> str:
+    return mark_state(row.reported_state or "", is_marked=row.is_marked_for_deletion) or "-"
 
 
 def _preparation_text(row: StorageRowOutput) -> str:

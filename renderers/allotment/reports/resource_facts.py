@@ -31,6 +31,7 @@ def storage_facts(row: StorageRowOutput, currency: str) -> FactList:
             ("Declared size", row.size or "-"),
             ("Source", row.source or "none"),
             ("Mounted by", " ".join(row.mounted_by) or "none"),
+            ("Deletion policy", row.deletion_policy or "-"),
             ("Labels", format_labels(row.labels)),
             ("Cost per hour", f"{format_cost(row.cost_per_hour)} {currency}"),
         ]

@@ -11,6 +11,7 @@ from rich.text import Text
 from allotment import conditions as word
 from allotment.capacity.units import StockUsage
 from allotment.declared.tenant_resources import INSTANCE, RESOURCE_KINDS, SNAPSHOT, STORAGE, ResourceKind
+from allotment.observed.deletion_point import find_marked_since
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.status import ClusterStatus, Condition, Instance, Snapshot, Storage, Transition, parse_time
 from allotment.problems import escape_unprintable
@@ -118,8 +119,18 @@ def style_of_state(state: str | None) -> str:
     return _STYLES.get(state or "", "")
 
 
-def _state_text(state: str) -> Text:
-    return Text(escape_unprintable(state, 30), style=style_of_state(state))
+def mark_state(state: str, *, is_marked: bool) -> str:
+    """Return a state as text, with a note if the resource is marked for deletion."""
+    return ", ".join(part for part in (state, "marked for deletion" if is_marked else "") if part)
+
+
+def _state_text(state: str, *, is_marked: bool = False) -> Text:
+    return Text(mark_state(escape_unprintable(state, 30), is_marked=is_marked), style=style_of_state(state))
+
+
+def _resource_state_text(row: ResourceStatus) -> Text:
+    is_marked = row.observed is not None and bool(find_marked_since(row.observed.conditions))
+    return _state_text(row.displayed_state, is_marked=is_marked)
 
 
 def _replicas_text(row: ResourceStatus, between: str) -> str:
@@ -140,7 +151,7 @@ def _instance_sheet(rows: Iterable[ResourceStatus], shared: SharedReasons, now: 
         sheet.add_row(
             sanitize_value(row.label),
             sanitize_value(row.resource.cluster or "-"),
-            _state_text(row.displayed_state),
+            _resource_state_text(row),
             sanitize_value(_replicas_text(row, "/")),
             sanitize_value((f"{instance.units} {instance.gpu_spec}" if instance.units else "0") if instance else "-"),
             sanitize_value(instance.restarts if instance else "-"),
@@ -159,7 +170,7 @@ def _storage_sheet(rows: Iterable[ResourceStatus], shared: SharedReasons, now: d
         sheet.add_row(
             sanitize_value(row.label),
             sanitize_value(row.resource.cluster or "-"),
-            _state_text(row.displayed_state),
+            _resource_state_text(row),
             sanitize_value(storage.capacity or storage.size if storage else "-"),
             sanitize_value(f"{prepare.state}, attempt {prepare.attempt}" if prepare else "none" if storage else "-"),
             sanitize_value(format_age(storage.since, now) if storage else "-"),
@@ -175,7 +186,7 @@ def _snapshot_sheet(rows: Iterable[ResourceStatus], shared: SharedReasons) -> Sh
         sheet.add_row(
             sanitize_value(row.label),
             sanitize_value(row.resource.cluster or "-"),
-            _state_text(row.displayed_state),
+            _resource_state_text(row),
             sanitize_value(snapshot.storage if snapshot else "-"),
             sanitize_value(snapshot.creation_time if snapshot else "-"),
             _reason_text(row, shared),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from tests.conftest import Allot, Result, checked
+from tests.conftest import Allot, Result, checked, edit
 from tests.support.published import Place
 
 HEADS = "STORAGE CLUSTER SPEC SIZE STATE PREPARATION MOUNTED BY AGE EUR/HOUR"
@@ -33,6 +33,17 @@ def test_the_cost_per_hour_is_exact_in_json(run_list: Allot) -> None:
     models = output["storages"][0]
     assert (models["size"], models["mountedBy"], models["source"]) == ("60Gi", ["webui"], None)
     assert models["costPerHour"] == pytest.approx(float(Decimal("0.10") * 60 / 730))
+
+
+def test_a_storage_that_is_marked_for_deletion_is_named(run_list: Allot, place: Place, allot: Allot) -> None:
+    edit(place.root, "tenants/solo-ada/storages/styles.yaml", "\n  size:", "\n  deletionPolicy: Delete\n  size:")
+    place.merge()
+    _, models, styles = run_list("--tenant", "solo-ada").out.splitlines()
+    assert ("marked for deletion" in models, "Merged, marked for deletion" in styles) == (False, True)
+    output = checked("storage list", run_list("solo-ada", "-o", "json").out)
+    assert [each["deletionPolicy"] for each in output["storages"]] == ["Retain", "Delete"]
+    shown = allot("storage", "show", "solo-ada/styles", "--repo", place.root).out
+    assert "Deletion policy: Delete" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(

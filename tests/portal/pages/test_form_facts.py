@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.conftest import edit
 from tests.portal.pages.page_text import read_facts
 from tests.portal.pages.sample_site import build, create_place
 
@@ -43,6 +44,23 @@ def test_the_form_of_a_new_instance_knows_the_keys_of_secrets(tmp_path: Path) ->
             "reference": '            name: huggingface\n            key: "123"',
         },
     ]
+
+
+def test_a_storage_that_is_marked_for_deletion_is_named_and_not_offered(tmp_path: Path) -> None:
+    place = create_place(tmp_path)
+    for path in ("storages/outputs", "snapshots/before-upgrade"):
+        edit(place.root, f"tenants/studio-kite/{path}.yaml", "\nspec:", "\nspec:\n  deletionPolicy: Delete")
+    place.merge()
+    build(place, tmp_path / "site", tenant="studio-kite")
+    folder = tmp_path / "site/tenants/studio-kite"
+    offered = {each["name"]: each["barrier"] for each in read_facts(folder / "new-instance.html")["storages"]}
+    assert [name for name, barrier in offered.items() if barrier == "marked for deletion"] == ["outputs"]
+    assert (folder / "index.html").read_text(encoding="utf-8").count("<small>marked for deletion</small>") == 2
+    for name, is_marked in (("outputs", True), ("outputs-restored", False)):
+        page = (folder / f"storages/{name}.html").read_text(encoding="utf-8")
+        assert ("Marked for deletion: the next merge that removes the file deletes its data." in page) == is_marked
+    variants = read_facts(folder / "instances/comfy.html")["actions"]["mount"]["variants"]
+    assert variants["outputs"]["barriers"] == ["outputs can't be mounted: marked for deletion."]
 
 
 def test_a_tenant_in_which_nobody_can_log_in_reads_the_reason(tmp_path: Path) -> None:

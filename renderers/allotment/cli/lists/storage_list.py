@@ -44,7 +44,8 @@ def command(
     """List storages: the declared size, the reported state, the preparation, the instances that mount them, and the cost.
 
     The command reads the merged declarations and the reports of the clusters, as `allot status` does, and
-    `allot status TENANT/NAME` explains a state. The cost per hour is that of the declared size at today's prices.
+    `allot status TENANT/NAME` explains a state. STATE names a storage that is marked for deletion: the next merge that removes
+    its file deletes its data. The cost per hour is that of the declared size at today's prices.
 
     With --pending, the list also has the storages of open pull requests, each with the number, the change (add, change or
     remove) and the URL of its pull request, and the cost after the merge. This needs a token of the forge.

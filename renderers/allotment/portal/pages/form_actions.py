@@ -145,7 +145,7 @@ def list_storage_actions(site: SiteFacts, area: TenantArea, storage: StorageDeta
     )
     yield from list_reader_actions(area, storage)
     yield from list_accessor_actions(area, row)
-    is_marked = "deletionPolicy: Delete" in storage.text
+    is_marked = row.is_marked_for_deletion
     own = area.allowance.declarations
     kinds = (GPUInstance, GPUStorageSnapshot, GPUStorage)
     models = [declared.model for kind in kinds for declared in own.of_kind(kind).values()]

@@ -16,7 +16,7 @@ from allotment.declared.kinds.storage_spec import StorageSpec
 from allotment.declared.layout import WINDOWS_DEVICE_NAMES, Scope, path_of
 from allotment.manifests.yaml_text import dump_scalar
 from allotment.observed.quantity import parse_quantity
-from allotment.observed.resource_rows import InstanceRowOutput
+from allotment.observed.resource_rows import InstanceRowOutput, StorageRowOutput
 from allotment.portal.pages.folder_patterns import FOLDER_HINT, build_free_folder_pattern
 from allotment.portal.pages.forge_links import MAX_URL
 from allotment.portal.pages.page_action import add_item
@@ -274,20 +274,22 @@ def _list_storages(area: TenantArea) -> list[dict[str, Any]]:
             "name": storage.row.name,
             "cluster": storage.row.cluster,
             "access": access.get(storage.row.storage_spec or "", ""),
-            "barrier": describe_use(area, storage.row.name, access.get(storage.row.storage_spec or "", "")),
+            "barrier": describe_use(area, storage.row, access.get(storage.row.storage_spec or "", "")),
         }
         for storage in area.storages
         if storage.text
     ]
 
 
-def describe_use(area: TenantArea, storage: str, access: str) -> str:
-    """Return why another instance can't mount a storage; empty if it can."""
+def describe_use(area: TenantArea, storage: StorageRowOutput, access: str) -> str:
+    """Return why a form offers a storage to no other instance; empty if it does."""
+    if storage.is_marked_for_deletion:
+        return "marked for deletion"
     if access != "ReadWriteOnce":
         return "a bucket is no folder" if access == "Bucket" else ""
-    if mounts := area.running_mounts.get(storage):
+    if mounts := area.running_mounts.get(storage.name):
         return f"mounted by {mounts[0]}"
-    return "its accessor changes files" if storage in area.edited_storages else ""
+    return "its accessor changes files" if storage.name in area.edited_storages else ""
 
 
 def list_access(area: TenantArea) -> dict[str, str]:

@@ -96,7 +96,8 @@ def _list_mountable(area: TenantArea, instance: InstanceDetail) -> dict[str, str
         name, kind = storage.row.name, access.get(storage.row.storage_spec or "", "")
         if not storage.text or storage.row.cluster != row.cluster or name in row.storages or kind == "Bucket":
             continue
-        use = describe_use(area, name, kind) if row.state == "Running" else ""
+        has_use = row.state == "Running" or storage.row.is_marked_for_deletion
+        use = describe_use(area, storage.row, kind) if has_use else ""
         single = f"{name} is a storage for one replica, and the instance has {row.replicas}."
         is_single = kind == "ReadWriteOnce" and row.replicas > 1
         barriers[name] = f"{name} can't be mounted: {use}." if use else single if is_single else ""

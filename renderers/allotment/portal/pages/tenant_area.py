@@ -85,13 +85,17 @@ class StorageDetail(NamedTuple):
 
 
 class SnapshotDetail(NamedTuple):
-    """A snapshot of a storage. `created_at` is the time when it was taken; empty before that."""
+    """A snapshot of a storage. `created_at` is the time when it was taken; empty before that.
+
+    `is_marked_for_deletion` says whether the next merge that removes its file deletes it.
+    """
 
     name: str
     storage: str
     state: str
     message: str
     created_at: str
+    is_marked_for_deletion: bool
 
 
 class PullRequestEntry(NamedTuple):

@@ -163,16 +163,18 @@ class _ResourceReader:
 
     def list_snapshots(self) -> Iterator[SnapshotDetail]:
         """Yield the snapshots."""
-        storages = {snapshot.name: snapshot.storage for snapshot in self._facts.snapshots}
+        declared = {snapshot.name: snapshot for snapshot in self._facts.snapshots}
         for status, _ in self._choose(SNAPSHOT):
             observed = status.observed if isinstance(status.observed, Snapshot) else None
             name = status.resource.name
+            facts = declared.get(name) if status.resource.blob else None
             yield SnapshotDetail(
                 name=name,
-                storage=storages.get(name, observed.storage if observed is not None else ""),
+                storage=facts.storage if facts is not None else observed.storage if observed is not None else "",
                 state=status.displayed_state,
                 message=self._hide(status.explanation),
                 created_at=observed.creation_time if observed is not None else "",
+                is_marked_for_deletion=facts is not None and facts.deletion_policy == "Delete",
             )
 
     def list_declared_names(self, kind: ResourceKind) -> tuple[str, ...]:
