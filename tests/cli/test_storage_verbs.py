@@ -220,6 +220,40 @@ def test_a_deletion_takes_two_merges(published: Place, allot: Allot) -> None:
     )
 
 
+def test_a_deletion_of_a_snapshot_takes_two_merges(published: Place, allot: Allot) -> None:
+    words = ("delete", "studio-kite/outputs", "--snapshot", "before-upgrade", "--commit")
+    result = run(published, allot, *words)
+    assert result.code == 0, result
+    assert "The snapshot is deleted at the earliest 1h after the cluster reports the policy." in result.out
+    assert "storage outputs-restored uses it, and the second merge is refused until then" in result.out
+    result = run(published, allot, *words)
+    assert (result.code, "which is not merged yet: merge it first" in result.err) == (2, True)
+    git(published.root, "push", "--quiet", "origin", "HEAD:main")
+    result = run(published, allot, *words)
+    use = "storage outputs-restored uses studio-kite/before-upgrade"
+    assert result.err == f"allot: {use}: first run `allot set storage/studio-kite/outputs-restored prepare-`\n"
+    words_of_use = ("set", "storage/studio-kite/outputs-restored", "prepare-", "--commit", "--repo", published.root)
+    assert allot(*words_of_use).code == 0
+    assert run(published, allot, *words).code == 0
+    assert git(published.root, "show", "--name-status", "--format=%s", "HEAD") == (
+        "Delete snapshot studio-kite/before-upgrade\n\nD\ttenants/studio-kite/snapshots/before-upgrade.yaml"
+    )
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        (("studio-kite/base",), "allot: --snapshot: before-upgrade is a snapshot of outputs, not of base"),
+        (("studio-kite/outputs", "studio-kite/base"), "Error: --snapshot needs one storage, and 2 are named"),
+    ],
+)
+def test_a_snapshot_of_another_storage_is_not_deleted(
+    targets: tuple[str, ...], message: str, published: Place, allot: Allot
+) -> None:
+    result = run(published, allot, "delete", *targets, "--snapshot", "before-upgrade")
+    assert (result.code, message in result.err) == (2, True), result.err
+
+
 def test_a_mounted_storage_is_not_removed(published: Place, allot: Allot) -> None:
     assert run(published, allot, "delete", "solo-ada/models", "--commit").code == 0
     git(published.root, "push", "--quiet", "origin", "HEAD:main")

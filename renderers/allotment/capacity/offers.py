@@ -86,6 +86,12 @@ def declared_instance_cost(facts: InstanceFacts, tenant: TenantFacts | None, off
     return offer.price * units if offer is not None and offer.price is not None else None
 
 
+def declared_snapshot_cost(storage: StorageFacts, offers: Offers) -> Decimal | None:
+    """Return the cost of a snapshot of a storage for an hour; None if the price is unknown."""
+    price = offers.snapshot_prices.get(storage.storage_spec)
+    return price * storage.size / GIBI if price is not None else None
+
+
 def declared_storage_cost(facts: StorageFacts, offers: Offers) -> Decimal | None:
     """Return the cost of a storage for an hour; None if the price is unknown."""
     price = offers.storage_prices.get(facts.storage_spec)

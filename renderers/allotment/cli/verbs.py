@@ -92,7 +92,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ),
     ("delete", "rm", "remove", "destroy"): (
         "`allot instance delete TENANT/NAME` deletes an instance."
-        " `allot storage delete TENANT/NAME` deletes a storage in two merges"
+        " `allot storage delete TENANT/NAME` deletes a storage in two merges, with `--snapshot NAME` a snapshot"
     ),
     ("instances",): "`allot instance list` lists the instances",
     ("storages", "volumes"): "`allot storage list` lists the storages",

@@ -1,4 +1,4 @@
-"""Lists the declarations of a tenant that name a storage, so that the storage can't be removed before them."""
+"""Lists the declarations of a tenant that name a storage or snapshot, so that it can't be removed before them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 
 
 class StorageUse(NamedTuple):
-    """A declaration that names a storage, such as `instance webui`, and the step that ends the use."""
+    """A declaration that names a storage or snapshot, such as `instance webui`, and the step that ends the use."""
 
     subject: str
     remedy: str
@@ -29,8 +29,21 @@ def list_storage_uses(tenant: str, storage: str, declarations: Iterable[Declarat
                 )
         elif isinstance(each, GPUStorageSnapshot):
             if each.spec.storage == storage:
-                yield StorageUse(f"snapshot {each.name}", "delete the snapshot")
+                command = f"allot storage delete {tenant}/{storage} --snapshot {each.name}"
+                yield StorageUse(f"snapshot {each.name}", f"delete the snapshot with `{command}`")
         elif isinstance(each, GPUStorage):
             source = each.spec.prepare.source.storage if each.spec.prepare is not None else None
             if source is not None and source.name == storage and source.tenant in (None, tenant):
-                yield StorageUse(f"storage {each.name}", f"run `allot set storage/{tenant}/{each.name} prepare-`")
+                yield _describe_copy(tenant, each)
+
+
+def list_snapshot_uses(tenant: str, snapshot: str, storages: Iterable[GPUStorage]) -> Iterator[StorageUse]:
+    """Yield the storages of a tenant that are filled from one of its snapshots."""
+    for storage in storages:
+        source = storage.spec.prepare.source.snapshot if storage.spec.prepare is not None else None
+        if source is not None and source.name == snapshot:
+            yield _describe_copy(tenant, storage)
+
+
+def _describe_copy(tenant: str, storage: GPUStorage) -> StorageUse:
+    return StorageUse(f"storage {storage.name}", f"run `allot set storage/{tenant}/{storage.name} prepare-`")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -17,7 +17,7 @@ from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.kinds.platform import Platform
 from allotment.declared.layout import PLATFORM, DeclarationPath, Scope, parse_path
 from allotment.declared.reading import read_declaration, suggest_name
-from allotment.declared.storage_uses import StorageUse, list_storage_uses
+from allotment.declared.storage_uses import StorageUse, list_snapshot_uses, list_storage_uses
 from allotment.declared.values import Size, format_duration, format_size
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
@@ -26,6 +26,8 @@ from allotment.problems import OperationRefused, quote_value
 
 # Returns the contents of a path in each revision that must have the first merge of a deletion; None: no such file.
 ReadMerged = Callable[[str], list[bytes | None]]
+Volume = GPUStorage | GPUStorageSnapshot
+D = TypeVar("D", bound=Declaration)
 _MAX_NAMED = 3  # instances in an error
 
 
@@ -87,7 +89,13 @@ def _build_source(declarations: Declarations, source: tuple[str, str], tenant: s
         return {"storage": {"name": storage, **({"tenant": owner} if owner != tenant else {})}}
     if owner != tenant:
         raise OperationRefused(f"--snapshot: tenants share storages, but no snapshots: name a storage of {tenant}")
-    scope = Scope("tenant", owner)
+    _check_snapshot(declarations, owner, storage, snapshot)
+    return {"snapshot": {"name": snapshot}}
+
+
+def _check_snapshot(declarations: Declarations, tenant: str, storage: str, snapshot: str) -> None:
+    """Raise OperationRefused if a snapshot is not declared, or is of another storage."""
+    scope = Scope("tenant", tenant)
     declared = declarations.find(GPUStorageSnapshot, scope, snapshot)
     if declared.model.spec.storage != storage:
         names = [
@@ -99,7 +107,6 @@ def _build_source(declarations: Declarations, source: tuple[str, str], tenant: s
             f"--snapshot: {snapshot} is a snapshot of {declared.model.spec.storage}, not of"
             f" {storage}{suggest_name(snapshot, names)}"
         )
-    return {"snapshot": {"name": snapshot}}
 
 
 def delete_storages(declarations: Declarations, storages: list[tuple[str, str]], read_merged: ReadMerged) -> ChangeSet:
@@ -108,17 +115,30 @@ def delete_storages(declarations: Declarations, storages: list[tuple[str, str]],
     The first change sets `deletionPolicy: Delete`. The second removes the file, once the first is merged. Raises
     OperationRefused if the first is made, but not merged.
     """
-    changes = [_delete(declarations, tenant, name, read_merged) for tenant, name in dict.fromkeys(storages)]
+    changes = [_delete(declarations, GPUStorage, each, read_merged) for each in dict.fromkeys(storages)]
     return merge_change_sets(changes, f"Delete {len(changes)} storages")
 
 
-def _delete(declarations: Declarations, tenant: str, name: str, read_merged: ReadMerged) -> ChangeSet:
-    declared = declarations.find(GPUStorage, Scope("tenant", tenant), name)
-    resources, uses = (f"GPUStorage {tenant}/{name}",), _list_uses(declarations, tenant, name)
+def delete_snapshot(
+    declarations: Declarations, storage: tuple[str, str], snapshot: str, read_merged: ReadMerged
+) -> ChangeSet:
+    """Return the next of the two changes that delete a snapshot of a storage, as `delete_storages` does."""
+    tenant, name = storage
+    _check_snapshot(declarations, tenant, name, snapshot)
+    return _delete(declarations, GPUStorageSnapshot, (tenant, snapshot), read_merged)
+
+
+def _delete(
+    declarations: Declarations, kind: type[Volume], resource: tuple[str, str], read_merged: ReadMerged
+) -> ChangeSet:
+    tenant, name = resource
+    declared = declarations.find(kind, Scope("tenant", tenant), name)
+    word = "storage" if kind is GPUStorage else "snapshot"
+    resources, uses = (f"{kind.__name__} {tenant}/{name}",), _list_uses(declarations, kind, tenant, name)
     if declared.model.spec.deletion_policy != "Delete":
-        data = edit_document(declared.data, GPUStorage, [SetField(("spec", "deletionPolicy"), "Delete")])
-        title = f"Permit the deletion of storage {tenant}/{name}"
-        notes = [_explain_first_merge(declarations)]
+        data = edit_document(declared.data, kind, [SetField(("spec", "deletionPolicy"), "Delete")])
+        title = f"Permit the deletion of {word} {tenant}/{name}"
+        notes = [_explain_first_merge(declarations, word)]
         if uses:
             notes.append(f"{_describe_uses(uses)} it, and the second merge is refused until then: {uses[0].remedy}.")
         return ChangeSet(title, {declared.path: data}, resources, tuple(notes))
@@ -129,19 +149,26 @@ def _delete(declarations: Declarations, tenant: str, name: str, read_merged: Rea
         )
     if uses:
         raise OperationRefused(f"{_describe_uses(uses)} {tenant}/{name}: first {uses[0].remedy}")
-    return ChangeSet(f"Delete storage {tenant}/{name}", {declared.path: None}, resources)
+    return ChangeSet(f"Delete {word} {tenant}/{name}", {declared.path: None}, resources)
 
 
-def _list_uses(declarations: Declarations, tenant: str, storage: str) -> list[StorageUse]:
-    """Return the declarations that name a storage. Unreadable files are left out: the plan reports their problems."""
-    scope = Scope("tenant", tenant)
-    kinds: tuple[type[Declaration], ...] = (GPUInstance, GPUStorageSnapshot, GPUStorage)
-    models: list[Declaration] = []
-    for kind in kinds:
-        for name in declarations.list_names(kind, scope):
-            with contextlib.suppress(OperationRefused):
-                models.append(declarations.find(kind, scope, name).model)
-    return list(list_storage_uses(tenant, storage, models))
+def _list_uses(declarations: Declarations, kind: type[Volume], tenant: str, name: str) -> list[StorageUse]:
+    """Return the declarations that name a storage or a snapshot."""
+    storages = _read_models(declarations, GPUStorage, tenant)
+    if kind is GPUStorageSnapshot:
+        return list(list_snapshot_uses(tenant, name, storages))
+    instances = _read_models(declarations, GPUInstance, tenant)
+    snapshots = _read_models(declarations, GPUStorageSnapshot, tenant)
+    return list(list_storage_uses(tenant, name, [*instances, *snapshots, *storages]))
+
+
+def _read_models(declarations: Declarations, kind: type[D], tenant: str) -> list[D]:
+    """Return the declarations of a kind. Unreadable files are left out: the plan reports their problems."""
+    scope, models = Scope("tenant", tenant), list[D]()
+    for name in declarations.list_names(kind, scope):
+        with contextlib.suppress(OperationRefused):
+            models.append(declarations.find(kind, scope, name).model)
+    return models
 
 
 def _describe_uses(uses: Sequence[StorageUse]) -> str:
@@ -149,22 +176,23 @@ def _describe_uses(uses: Sequence[StorageUse]) -> str:
     return f"{listed} {'uses' if len(uses) == 1 else 'use'}"
 
 
-def _explain_first_merge(declarations: Declarations) -> str:
+def _explain_first_merge(declarations: Declarations, word: str) -> str:
     after = declarations.find(Platform, PLATFORM, "platform").model.spec.deletion.after
     return (
         "This is the first of two merges; it deletes no data. After the merge, run the same command again: it removes the file."
-        f" The volume is deleted at the earliest {format_duration(after)} after the cluster reports the policy."
+        f" The {'volume' if word == 'storage' else word} is deleted at the earliest {format_duration(after)} after the cluster reports the policy."
     )
 
 
-def _permits_deletion(declared: DeclarationFile[GPUStorage], data: bytes | None) -> bool:
-    """Return whether a merged version of a storage permits its deletion. A storage that was never merged has no data."""
+def _permits_deletion(declared: DeclarationFile[Volume], data: bytes | None) -> bool:
+    """Return whether a merged version of a storage or snapshot permits its deletion. A file that was never merged has no data."""
     if data is None:
         return True
     declaration_path = parse_path(declared.path)
     assert isinstance(declaration_path, DeclarationPath)
     merged = read_declaration(declared.path, data, declaration_path)[0]
-    return merged is not None and isinstance(merged.model, GPUStorage) and merged.model.spec.deletion_policy == "Delete"
+    model = merged.model if merged is not None else None
+    return isinstance(model, GPUStorage | GPUStorageSnapshot) and model.spec.deletion_policy == "Delete"
 
 
 def _parse_size(option: str, text: str) -> int:

@@ -54,6 +54,7 @@ PAGE_TYPES = (
     "tenants/studio-kite/invoices/2026-11.html",
     "tenants/studio-kite/instances/webui-next.html",
     "tenants/studio-kite/storages/model-cache.html",
+    "tenants/studio-kite/snapshots/before-upgrade.html",
     "tenants/studio-kite/new-instance.html",
     "tenants/studio-kite/new-storage.html",
     "tenants/studio-kite/new-secret.html",

@@ -137,9 +137,10 @@ def clone(*, source: str, new: str, snapshot: str, size: str, options: ChangeOpt
 
 @click.command("delete")
 @click.argument("targets", metavar="TENANT/NAME...", nargs=-1, required=True, shell_complete=_COMPLETE_STORAGE)
+@click.option("--snapshot", default="", metavar="NAME", help="Delete this snapshot of the storage, not the storage.")
 @change_options
-def delete(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
-    """Delete storages with their data, in two merges.
+def delete(*, targets: tuple[str, ...], snapshot: str, options: ChangeOptions) -> None:
+    """Delete storages with their data, or a snapshot of a storage, in two merges.
 
     The first call sets `deletionPolicy: Delete`, which deletes no data. After the merge of this change, the second call removes
     the files. It refuses if the first change is not merged yet.
@@ -148,11 +149,14 @@ def delete(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
     Examples:
       allot storage delete solo-ada/models
       allot storage delete solo-ada/models --push
+      allot storage delete studio-kite/outputs --snapshot before-upgrade
     """
-    from allotment.edits.storage_edits import delete_storages
+    from allotment.edits.storage_edits import delete_snapshot, delete_storages
     from allotment.services.changes.declared_files import read_merged_versions
 
     storages = [require_resource_name(target, _EXAMPLE) for target in targets]
+    if snapshot and len(storages) > 1:
+        raise click.UsageError(f"--snapshot needs one storage, and {len(storages)} are named: write one TENANT/NAME")
 
     def build(declarations: Any) -> Any:
         def read_merged(path: str) -> list[bytes | None]:
@@ -160,6 +164,8 @@ def delete(*, targets: tuple[str, ...], options: ChangeOptions) -> None:
                 return read_merged_versions(find_repository(options.repo), path)
             return [declarations.read(path)]
 
+        if snapshot:
+            return delete_snapshot(declarations, storages[0], snapshot, read_merged)
         return delete_storages(declarations, storages, read_merged)
 
     run_change(options, build)

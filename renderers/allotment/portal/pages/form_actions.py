@@ -8,20 +8,16 @@ from typing import Any
 
 from allotment.capacity.pricing import format_money
 from allotment.declared.kinds.cluster import Cluster
-from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage, Reader
-from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
-from allotment.declared.kinds.platform import Deletion, Platform
 from allotment.declared.layout import NAME, Scope, path_of
 from allotment.declared.secret_stores import SECRET_VALUE
-from allotment.declared.storage_uses import list_storage_uses
 from allotment.declared.tenant_facts import ON_HOLD
-from allotment.declared.values import format_duration
 from allotment.edits.new_declaration import build_declaration
 from allotment.edits.secret_creation import describe_place
 from allotment.manifests.names import secret_folder
 from allotment.manifests.yaml_text import without_empty
 from allotment.portal.pages.accessor_action import list_accessor_actions
+from allotment.portal.pages.deletion_actions import list_storage_deletions
 from allotment.portal.pages.form_facts import SNAPSHOT_KIND, STORAGE_KIND
 from allotment.portal.pages.item_actions import (
     RESTART_NOTE,
@@ -145,32 +141,7 @@ def list_storage_actions(site: SiteFacts, area: TenantArea, storage: StorageDeta
     )
     yield from list_reader_actions(area, storage)
     yield from list_accessor_actions(area, row)
-    is_marked = row.is_marked_for_deletion
-    own = area.allowance.declarations
-    kinds = (GPUInstance, GPUStorageSnapshot, GPUStorage)
-    models = [declared.model for kind in kinds for declared in own.of_kind(kind).values()]
-    uses = [f"{use.subject} names it: {use.remedy}" for use in list_storage_uses(area.name, row.name, models)]
-    use_note = f"The second merge is refused while another file names the storage: {'; '.join(uses[:5])}."
-    steps = _describe_second_merge(area, row.path) if is_marked else _describe_first_merge(site, area, storage)
-    yield Action(
-        "delete",
-        "Delete the storage and its data",
-        ("allot", "storage", "delete", target, "--pr"),
-        "" if is_marked else "  deletionPolicy: Delete",
-        (use_note, *steps) if uses else steps,
-        change="Delete",
-        waiting_reason="it deletes the data" if is_marked else "",
-    )
-    if is_marked:
-        yield Action(
-            "retain",
-            "Keep the storage and its data",
-            ("allot", "set", f"storage/{target}", "deletionPolicy-", "--pr"),
-            "  deletionPolicy: Delete",
-            ("The first of the two merges that delete the storage loses its effect.",),
-            instruction="Or remove this line below the existing spec of",
-            change="Change",
-        )
+    yield from list_storage_deletions(site, area, storage)
 
 
 def _list_share_barriers(area: TenantArea, storage: str, readers: Iterable[Reader]) -> Iterator[str]:
@@ -232,32 +203,6 @@ def _build_file(kind: str, area: TenantArea, spec: Mapping[str, Any]) -> str:
     """Return the new file at `_find_path`. Its name, and values of `spec` such as `{key}`, stand for the values of fields."""
     text = build_declaration(_find_path(kind, area, "new"), spec).decode()
     return _QUOTED_FIELD.sub(r"\1", text.replace("name: new\n", "name: {name}\n", 1))
-
-
-def _describe_first_merge(site: SiteFacts, area: TenantArea, storage: StorageDetail) -> tuple[str, ...]:
-    step = (
-        f"This first of two merges deletes nothing. Repeat this step at least {_format_wait(area)} after it: the second merge deletes the"
-        " data."
-    )
-    if storage.cost_per_month is None:
-        return (step,)
-    cost = format_money(storage.cost_per_month)
-    return step, f"The storage costs {cost} {site.currency} a month until the second merge."
-
-
-def _describe_second_merge(area: TenantArea, path: str) -> tuple[str, ...]:
-    wait = _format_wait(area)
-    return (
-        f"This second merge removes the file {path}, and then the data is deleted.",
-        f"Merge it at least {wait} after the first merge. If you merge it sooner, the cluster keeps the data until {wait} after it first"
-        " reported the policy Delete.",
-    )
-
-
-def _format_wait(area: TenantArea) -> str:
-    """Return the waiting time between the two merges that delete data."""
-    platform = area.allowance.catalog.platform.get_singleton(Platform)
-    return format_duration((platform.model.spec.deletion if platform is not None else Deletion()).after)
 
 
 def _describe_copy(site: SiteFacts, storage: StorageDetail) -> str:

@@ -22,7 +22,7 @@ from allotment.portal.pages.forge_links import MAX_URL
 from allotment.portal.pages.page_action import add_item
 from allotment.portal.pages.public_pages import describe_gpu_spec
 from allotment.portal.pages.site_facts import SiteFacts
-from allotment.portal.pages.tenant_area import InstanceDetail, StorageDetail, TenantArea
+from allotment.portal.pages.tenant_area import InstanceDetail, SnapshotDetail, StorageDetail, TenantArea
 
 MAX_NAMES = 1_000  # of declared resources that a form compares with a new name
 INSTANCE_KIND, STORAGE_KIND, MEMBERS_KIND, SNAPSHOT_KIND = "GPUInstance", "GPUStorage", "Members", "GPUStorageSnapshot"
@@ -186,6 +186,11 @@ def describe_size(site: SiteFacts, area: TenantArea, storage: StorageDetail) -> 
     facts["shrinkProblem"] = f"A storage never shrinks: write more than {row.size}."
     facts["copy"] = [_COPY_PROBLEM.format(copy=smallest.name), smallest.size] if smallest is not None else None
     return _describe_limits(site, area) | facts | _describe_file(site, row.path) | {"deviceNames": _DEVICE_NAMES}
+
+
+def describe_snapshot(site: SiteFacts, snapshot: SnapshotDetail) -> dict[str, Any]:
+    """Return the facts of the form that deletes a snapshot."""
+    return {"name": snapshot.name} | _describe_file(site, snapshot.path)
 
 
 def describe_members(site: SiteFacts, area: TenantArea) -> dict[str, Any]:

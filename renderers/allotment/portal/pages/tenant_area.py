@@ -87,15 +87,21 @@ class StorageDetail(NamedTuple):
 class SnapshotDetail(NamedTuple):
     """A snapshot of a storage. `created_at` is the time when it was taken; empty before that.
 
-    `is_marked_for_deletion` says whether the next merge that removes its file deletes it.
+    `is_marked_for_deletion` says whether the next merge that removes its file deletes it. `page` is the name of its page.
+    `path` is the path of its declaration; empty if it is not declared. `cost_per_month` is the cost in a month of 730 hours;
+    None if it is unknown.
     """
 
     name: str
+    page: str
+    cluster: str
+    path: str
     storage: str
     state: str
     message: str
     created_at: str
     is_marked_for_deletion: bool
+    cost_per_month: Decimal | None
 
 
 class PullRequestEntry(NamedTuple):

@@ -10,6 +10,7 @@ from allotment.billing.periods import format_moment
 from allotment.declared.layout import Scope, path_of
 from allotment.portal.pages.access import TENANTS
 from allotment.portal.pages.change_history import Merge
+from allotment.portal.pages.deletion_actions import list_snapshot_deletions
 from allotment.portal.pages.form_actions import (
     list_instance_actions,
     list_secret_actions,
@@ -22,6 +23,7 @@ from allotment.portal.pages.form_facts import (
     describe_new,
     describe_secret,
     describe_size,
+    describe_snapshot,
     describe_state,
     describe_tenant,
 )
@@ -97,6 +99,12 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea, *, has_ledger_trouble:
         facts = add_actions(area, describe_size(site, area, storage), actions)
         arguments = {"storage": storage, "row": storage.row, "facts": facts, "actions": actions}
         yield render_page(path, "storage.html.j2", site=site, area=area, **arguments)
+    for snapshot in area.snapshots:
+        path = f"{folder}/snapshots/{snapshot.page}.html"
+        actions = list(list_snapshot_deletions(site, area, snapshot)) if snapshot.path else []
+        facts = add_actions(area, describe_snapshot(site, snapshot), actions)
+        arguments = {"snapshot": snapshot, "facts": facts, "actions": actions}
+        yield render_page(path, "snapshot.html.j2", site=site, area=area, **arguments)
 
 
 def _build_forms(site: SiteFacts, area: TenantArea, folder: str) -> Iterator[Page]:

@@ -11,7 +11,8 @@ import msgspec
 
 from allotment.billing.invoices import Invoice
 from allotment.billing.periods import parse_moment, split_days
-from allotment.capacity.offers import Offers
+from allotment.capacity.offers import Offers, declared_snapshot_cost
+from allotment.capacity.pricing import scale_to_month
 from allotment.declared.inventory import ScopeDeclarations
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
@@ -164,17 +165,24 @@ class _ResourceReader:
     def list_snapshots(self) -> Iterator[SnapshotDetail]:
         """Yield the snapshots."""
         declared = {snapshot.name: snapshot for snapshot in self._facts.snapshots}
-        for status, _ in self._choose(SNAPSHOT):
+        storages = {storage.name: storage for storage in self._facts.storages}
+        for status, page in self._choose(SNAPSHOT):
             observed = status.observed if isinstance(status.observed, Snapshot) else None
             name = status.resource.name
             facts = declared.get(name) if status.resource.blob else None
+            storage = storages.get(facts.storage) if facts is not None else None
+            cost = declared_snapshot_cost(storage, self._inputs.offers) if storage is not None else None
             yield SnapshotDetail(
                 name=name,
+                page=page,
+                cluster=status.resource.cluster,
+                path=status.path if facts is not None else "",
                 storage=facts.storage if facts is not None else observed.storage if observed is not None else "",
                 state=status.displayed_state,
                 message=self._hide(status.explanation),
                 created_at=observed.creation_time if observed is not None else "",
                 is_marked_for_deletion=facts is not None and facts.deletion_policy == "Delete",
+                cost_per_month=scale_to_month(cost),
             )
 
     def list_declared_names(self, kind: ResourceKind) -> tuple[str, ...]:
