@@ -108,6 +108,15 @@ def test_a_marked_storage_can_be_retained(place: Place, tmp_path: Path, allot: A
     assert (place.root / STORAGE).read_text() == before
 
 
+def test_a_snapshot_and_a_copy_show_their_price(place: Place, tmp_path: Path) -> None:
+    snapshot, copy = (read_action(place, tmp_path, "storages/outputs", name) for name in ("snapshot", "clone"))
+    assert snapshot["notes"] == [
+        "The cluster takes the snapshot after the merge. It costs 40.00 EUR a month while it exists."
+    ]
+    assert copy["notes"] == ["The copy has 500Gi and costs 80.00 EUR a month."]
+    assert [round(float(action["cost"]), 2) for action in (snapshot, copy)] == [40, 80]
+
+
 def test_the_role_of_a_group_with_dots_is_changed(place: Place, tmp_path: Path, allot: Allot) -> None:
     members = "tenants/studio-kite/members.yaml"
     edit(place.root, members, "  groups:\n", "  groups:\n    - name: sso.research\n      role: Viewer\n")

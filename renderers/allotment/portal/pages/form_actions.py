@@ -99,12 +99,12 @@ def list_storage_actions(site: SiteFacts, area: TenantArea, storage: StorageDeta
         "Take a snapshot",
         ("allot", "storage", "snapshot", target, "{name}", "--pr"),
         _build_file(SNAPSHOT_KIND, area, {"storage": row.name}),
-        ("The cluster takes the snapshot after the merge. It costs money while it exists: the plan shows how much.",),
+        (f"The cluster takes the snapshot after the merge. {_describe_snapshot_cost(site, storage)}",),
         (ActionField("name", "Name of the snapshot"),),
         new_path=_find_path(SNAPSHOT_KIND, area),
         names=[snapshot.name for snapshot in area.snapshots],
         change="Snapshot",
-        cost="",
+        cost="" if storage.snapshot_cost is None else f"{storage.snapshot_cost:f}",
     )
     yield Action(
         "clone",
@@ -203,6 +203,12 @@ def _build_file(kind: str, area: TenantArea, spec: Mapping[str, Any]) -> str:
     """Return the new file at `_find_path`. Its name, and values of `spec` such as `{key}`, stand for the values of fields."""
     text = build_declaration(_find_path(kind, area, "new"), spec).decode()
     return _QUOTED_FIELD.sub(r"\1", text.replace("name: new\n", "name: {name}\n", 1))
+
+
+def _describe_snapshot_cost(site: SiteFacts, storage: StorageDetail) -> str:
+    if storage.snapshot_cost is None:
+        return "It costs money while it exists: the plan shows how much."
+    return f"It costs {format_money(storage.snapshot_cost)} {site.currency} a month while it exists."
 
 
 def _describe_copy(site: SiteFacts, storage: StorageDetail) -> str:

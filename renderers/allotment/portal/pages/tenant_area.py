@@ -66,7 +66,8 @@ class StorageCopy(NamedTuple):
 class StorageDetail(NamedTuple):
     """A storage with the explanation of its state, as in `InstanceDetail`.
 
-    `copies` are the tenant's storages that are filled from it or from its snapshots. They can't be smaller.
+    `copies` are the tenant's storages that are filled from it or from its snapshots. They can't be smaller. `snapshot_cost` is the
+    cost of a snapshot in a month of 730 hours; None if it is unknown.
     """
 
     row: StorageRowOutput
@@ -77,6 +78,7 @@ class StorageDetail(NamedTuple):
     cost_so_far: Decimal | None
     text: str
     copies: tuple[StorageCopy, ...]
+    snapshot_cost: Decimal | None
 
     @property
     def cost_per_month(self) -> Decimal | None:

@@ -151,6 +151,7 @@ class _ResourceReader:
                 cost_so_far=self._find_cost(STORAGE, row.cluster, row.name),
                 text=self._find_text(GPUStorage, status),
                 copies=tuple(copies[row.name]),
+                snapshot_cost=self._find_snapshot_cost(row.name),
             )
 
     def _group_copies(self) -> dict[str, list[StorageCopy]]:
@@ -165,13 +166,10 @@ class _ResourceReader:
     def list_snapshots(self) -> Iterator[SnapshotDetail]:
         """Yield the snapshots."""
         declared = {snapshot.name: snapshot for snapshot in self._facts.snapshots}
-        storages = {storage.name: storage for storage in self._facts.storages}
         for status, page in self._choose(SNAPSHOT):
             observed = status.observed if isinstance(status.observed, Snapshot) else None
             name = status.resource.name
             facts = declared.get(name) if status.resource.blob else None
-            storage = storages.get(facts.storage) if facts is not None else None
-            cost = declared_snapshot_cost(storage, self._inputs.offers) if storage is not None else None
             yield SnapshotDetail(
                 name=name,
                 page=page,
@@ -182,7 +180,7 @@ class _ResourceReader:
                 message=self._hide(status.explanation),
                 created_at=observed.creation_time if observed is not None else "",
                 is_marked_for_deletion=facts is not None and facts.deletion_policy == "Delete",
-                cost_per_month=scale_to_month(cost),
+                cost_per_month=self._find_snapshot_cost(facts.storage) if facts is not None else None,
             )
 
     def list_declared_names(self, kind: ResourceKind) -> tuple[str, ...]:
@@ -222,6 +220,11 @@ class _ResourceReader:
     def _find_cost(self, kind: ResourceKind, cluster: str, name: str) -> Decimal | None:
         """Return the cost of a resource in the current month so far; None without a record."""
         return self._amounts[kind.kind.name, cluster, name] if self._has_invoice else None
+
+    def _find_snapshot_cost(self, storage: str) -> Decimal | None:
+        """Return the cost of a snapshot of a storage in a month of 730 hours; None if it is unknown."""
+        facts = next((each for each in self._facts.storages if each.name == storage), None)
+        return scale_to_month(declared_snapshot_cost(facts, self._inputs.offers)) if facts is not None else None
 
     def _draw_availability(self, status: ResourceStatus) -> Plot | None:
         """Return the availability of an instance in the current month."""
