@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,14 @@ def test_a_missing_page_names_only_the_pages_of_the_build(site: SiteFacts, pages
     own = index_pages(build_public_pages(site, "solo-ada"))["404.html"]
     assert "The page of solo-ada" in read_text(own)
     assert "All tenants" not in read_text(own)
+
+
+def test_an_app_without_an_active_version_is_named_in_the_catalog_and_in_its_choice(site: SiteFacts) -> None:
+    (app,) = [each for each in site.apps if each.name == "stable-diffusion-webui"]
+    old = app._replace(versions=tuple(version._replace(lifecycle="Deprecated") for version in app.versions))
+    for each, is_named in ((app, False), (old, True)):
+        pages = index_pages(build_public_pages(site._replace(apps=(each,))))
+        (offer,) = json.loads(pages["catalog/offers.json"].content)["apps"]
+        assert (offer["title"] == f"{app.title} (Deprecated)") == is_named
+        assert (f"{app.title} Deprecated" in read_text(pages["catalog/index.html"])) == is_named
+        assert "Version 1.10.1 Deprecated , replaced by 1.11.0" in read_text(pages["catalog/index.html"])

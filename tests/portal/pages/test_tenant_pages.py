@@ -1,4 +1,4 @@
-"""`tenant_pages` shows the log of a failed instance beside the reason."""
+"""`tenant_pages` shows the log of a failed instance beside the reason, and the replacement of a deprecated app."""
 
 from __future__ import annotations
 
@@ -24,3 +24,12 @@ def test_a_failed_or_waiting_instance_names_its_log_beside_the_reason(
     page = read_instance(tmp_path, tenant, instance)
     assert (f"<code>allot logs {tenant}/{instance}</code>" in page) == is_shown
     assert page.count("<dt>Log</dt>") == 1
+
+
+def test_an_instance_names_the_replacement_of_its_deprecated_version(tmp_path: Path) -> None:
+    place = create_place(tmp_path / "place")
+    build(place, tmp_path / "site", tenant="studio-kite")
+    folder = tmp_path / "site/tenants/studio-kite/instances"
+    mark = 'stable-diffusion-webui 1.10.1 <span class="state off">Deprecated</span>, replaced by 1.11.0</dd>'
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.html")}
+    assert {name: mark in page for name, page in pages.items()} == {"comfy": False, "webui": True, "webui-next": False}

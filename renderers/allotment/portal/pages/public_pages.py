@@ -79,7 +79,7 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
         "apps": [
             {
                 "name": app.name,
-                "title": app.title,
+                "title": app.choice_title,
                 "versions": [
                     {
                         "version": version.version,

@@ -76,6 +76,9 @@ class AppVersionEntry(NamedTuple):
         return f"{self.version} ({self.lifecycle}{f', replaced by {self.replaced_by}' if self.replaced_by else ''})"
 
 
+_LIFECYCLES = ("Active", "Deprecated", "Retired", "Revoked")  # the best first
+
+
 class AppEntry(NamedTuple):
     """An app of the catalog, the newest version first."""
 
@@ -83,6 +86,16 @@ class AppEntry(NamedTuple):
     title: str
     description: str
     versions: tuple[AppVersionEntry, ...]
+
+    @property
+    def lifecycle(self) -> str:
+        """The best lifecycle among the versions: an app is Deprecated if no version is Active."""
+        return min((version.lifecycle for version in self.versions), key=_LIFECYCLES.index)
+
+    @property
+    def choice_title(self) -> str:
+        """The title for a choice, with a note if new instances should use another app."""
+        return self.title if self.lifecycle == "Active" else f"{self.title} ({self.lifecycle})"
 
     @property
     def summary(self) -> str:
@@ -122,3 +135,10 @@ class SiteFacts(NamedTuple):
     gpu_specs: tuple[GpuSpecEntry, ...]
     storage_specs: tuple[StorageSpecEntry, ...]
     apps: tuple[AppEntry, ...]
+
+    def find_app_version(self, text: str) -> AppVersionEntry | None:
+        """Return the version of an app in the format `NAME VERSION`, such as `vllm 0.28.0`; None if the catalog has none."""
+        return next(
+            (each for app in self.apps for each in app.versions if f"{app.name} {each.version}" == text),
+            None,
+        )
