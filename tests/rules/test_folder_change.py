@@ -13,6 +13,7 @@ from tests.support.published import git
 Change = Callable[[Path], object]
 CACHE = "tenants/studio-kite/storages/model-cache.yaml"
 OUTPUTS = "tenants/studio-kite/storages/outputs.yaml"
+TRIAL = "tenants/studio-kite/storages/comfy-trial.yaml"
 ADA_MEMBERS = "tenants/solo-ada/members.yaml"
 QUARTER = "platform/specs/l4-quarter.yaml"
 
@@ -109,9 +110,23 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "a clone of something else": (
         lambda root: (
             copy(root, "tenants/studio-kite/storages/comfy-home.yaml", "tenants/studio-kite/storages/other.yaml")
-            or edit(root, "tenants/studio-kite/storages/comfy-trial.yaml", "name: comfy-home\n", "name: other\n")
+            or edit(root, TRIAL, "name: comfy-home\n", "name: other\n")
         ),
-        "tenants/studio-kite/storages/comfy-trial.yaml:12:5: spec.prepare.source: a volume can be cloned only when it is created, and this volume exists already: declare another storage [immutable]",
+        f"{TRIAL}:12:5: spec.prepare.source: a volume can be cloned only when it is created, and this volume exists already: declare another storage [immutable]",
+    ),
+    "a clone that is too small": (
+        lambda root: (
+            copy(root, TRIAL, "tenants/studio-kite/storages/small.yaml")
+            or edit(root, "tenants/studio-kite/storages/small.yaml", "size: 100Gi", "size: 60Gi")
+        ),
+        "tenants/studio-kite/storages/small.yaml:10:9: spec.size: 60Gi is less than the 100Gi of comfy-home, its source: write at least 100Gi [source]",
+    ),
+    "another attempt of a clone that became too small": (
+        lambda root: (
+            edit(root, "tenants/studio-kite/storages/comfy-home.yaml", "size: 100Gi", "size: 120Gi")
+            or edit(root, TRIAL, "  prepare:\n", "  prepare:\n    attempt: 2\n")
+        ),
+        f"{TRIAL}:10:9: spec.size: 100Gi is less than the 120Gi of comfy-home, its source: write at least 120Gi [source]",
     ),
     "a bucket becomes a volume": (
         lambda root: edit(
@@ -154,6 +169,11 @@ def test_a_change_rule_says_exactly(change: Change, line: str, merged: Path, all
     assert result.code == 1, result
     assert line in errors(result), "\n" + "\n".join(["wanted", line, "said", *errors(result)])
     assert line not in allot("validate", "--repo", merged, "--as-of", DAY).lines
+
+
+def test_the_source_of_an_existing_copy_may_grow(merged: Path, allot: Allot) -> None:
+    edit(merged, "tenants/studio-kite/storages/comfy-home.yaml", "size: 100Gi", "size: 120Gi")
+    assert allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY).code == 0
 
 
 def warnings(merged: Path, allot: Allot) -> list[str]:

@@ -137,10 +137,6 @@ SOURCES = {
         ),
         f"{TRIAL}:14:15: spec.prepare.source.storage.name: the storage is filled from itself in a circle: comfy-trial ← comfy-home ← comfy-trial [source]",
     ),
-    "a clone that is too small": (
-        swap(TRIAL, "size: 100Gi", "size: 60Gi"),
-        f"{TRIAL}:10:9: spec.size: 60Gi is less than the 100Gi of comfy-home, its source: write at least 100Gi [source]",
-    ),
     "a clone in another cluster": (
         swap(TRIAL, "cluster: eu-1", "cluster: us-1"),
         f"{TRIAL}:14:15: spec.prepare.source.storage.name: storage comfy-home is in cluster eu-1, and this storage is in us-1: use the same cluster for both [source]",

@@ -87,6 +87,7 @@ SHARED_RULES: dict[str, Callable[[Catalog, Tally], Iterator[Finding]]] = {
 }
 CHANGE_RULES: dict[str, Callable[[folder_change.FolderChange], Iterator[Finding]]] = {
     "immutable": immutability.check,
+    "source": sources.check_sizes,
     "price": prices.check,
     "deletion": deletion.check,
     "preparation": preparation.check,

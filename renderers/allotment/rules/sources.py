@@ -1,6 +1,7 @@
 """Sources: the source of a storage exists, is in the same cluster, and is not larger than the storage.
 
-A storage can't be filled from itself, either directly or through other storages.
+A storage can't be filled from itself, either directly or through other storages. The sizes are compared only if a change
+adds the storage, or changes its preparation. Afterwards the source may grow, because the copy is made once.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from allotment.declared.reading import suggest_declared_name
 from allotment.declared.values import format_size
 from allotment.preparation.sources import is_bucket, is_cloned_by_driver, is_single_writer, own_source
 from allotment.problems import Finding, quote_value
+from allotment.rules.folder_change import FolderChange
 
 RULE = "source"
 MAX_SHOWN_STORAGES = 10  # a message names at most this many storages of a cycle
@@ -31,6 +33,19 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
             yield from _check_fit(catalog, tenant, storage, source)
         if name in circles:
             yield from _check_cycle(tenant, storage, *circles[name])
+
+
+def check_sizes(change: FolderChange) -> Iterator[Finding]:
+    """Compare the size of each new storage, and of each storage with a changed preparation, with its source."""
+    old_storages = change.before.of_kind(GPUStorage)
+    for name, storage in change.after.of_kind(GPUStorage).items():
+        if name in old_storages and old_storages[name].model.spec.prepare == storage.model.spec.prepare:
+            continue
+        source = own_source(change.after, storage.model)
+        if source is not None and storage.model.spec.size < source.model.spec.size:
+            size, least = format_size(storage.model.spec.size), format_size(source.model.spec.size)
+            message = f"{size} is less than the {least} of {source.model.name}, its source: write at least {least}"
+            yield storage.make_finding("spec.size", message, RULE, related=(source.path,))
 
 
 def _source_field(storage: DeclarationFile[GPUStorage]) -> str:
@@ -71,9 +86,6 @@ def _check_fit(
     if here.prepare.source.snapshot is not None and here.storage_spec != source_spec.storage_spec:
         message = f"the snapshot is of StorageSpec {source_spec.storage_spec}, and can be restored only into the same: replace {here.storage_spec}"
         yield storage.make_finding("spec.storageSpec", message, RULE, related=related)
-    if here.size < source_spec.size:
-        message = f"{format_size(here.size)} is less than the {format_size(source_spec.size)} of {name}, its source: write at least {format_size(source_spec.size)}"
-        yield storage.make_finding("spec.size", message, RULE, related=related)
     if is_single_writer(catalog, source.model) and not is_cloned_by_driver(catalog, tenant, storage.model):
         users = [
             instance.model.name

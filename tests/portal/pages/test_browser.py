@@ -847,11 +847,7 @@ def test_every_resource_of_the_sample_can_be_changed(site: Site, visit: Visit, a
         git(root, "checkout", "-q", ".")
         count += 1
     assert count > 25
-    assert len([text for text in problems if text.startswith("The quota allows ")]) == len(problems) - 2
-    assert {text for text in problems if "copies this storage" in text} == {
-        "comfy-trial copies this storage, so it can't be smaller: first grow comfy-trial.",
-        "outputs-restored copies this storage, so it can't be smaller: first grow outputs-restored.",
-    }
+    assert all(text.startswith("The quota allows ") for text in problems)
 
 
 def test_a_form_shows_price_quota_and_budget(site: Site, visit: Visit) -> None:

@@ -42,7 +42,6 @@ _SOURCES = {
 _OWN_SOURCE = r"^(?:snapshot|storage):[^\/]+$"
 _NO_SOURCE = "(?!)"  # matches no text
 _TOO_MANY_NAMES = "The tenant has too many files to compare their names: check that no file has this name."
-_COPY_PROBLEM = "{copy} copies this storage, so it can't be smaller: first grow {copy}."
 _NO_VERSION = "No version of this app is possible in your tariff plan."
 _NO_LOGIN = "Nobody could log in to this app: first add a member with a subject."
 _NO_SUBJECT = "Without a subject, this person can open instances only as a member of a group of the tenant."
@@ -182,9 +181,7 @@ def describe_size(site: SiteFacts, area: TenantArea, storage: StorageDetail) -> 
     row = storage.row
     facts: dict[str, Any] = {"name": row.name, "cluster": row.cluster, "storageSpec": row.storage_spec or ""}
     facts["size"] = int(parse_quantity(row.size))
-    smallest = min(storage.copies, key=lambda copy: copy.size, default=None)
     facts["shrinkProblem"] = f"A storage never shrinks: write more than {row.size}."
-    facts["copy"] = [_COPY_PROBLEM.format(copy=smallest.name), smallest.size] if smallest is not None else None
     return _describe_limits(site, area) | facts | _describe_file(site, row.path) | {"deviceNames": _DEVICE_NAMES}
 
 

@@ -56,18 +56,10 @@ class InstanceDetail(NamedTuple):
         return scale_to_month(self.row.cost_per_hour)
 
 
-class StorageCopy(NamedTuple):
-    """A storage that is filled from another. `size` is in bytes."""
-
-    name: str
-    size: int
-
-
 class StorageDetail(NamedTuple):
     """A storage with the explanation of its state, as in `InstanceDetail`.
 
-    `copies` are the tenant's storages that are filled from it or from its snapshots. They can't be smaller. `snapshot_cost` is the
-    cost of a snapshot in a month of 730 hours; None if it is unknown.
+    `snapshot_cost` is the cost of a snapshot in a month of 730 hours; None if it is unknown.
     """
 
     row: StorageRowOutput
@@ -77,7 +69,6 @@ class StorageDetail(NamedTuple):
     snapshots: tuple[SnapshotDetail, ...]
     cost_so_far: Decimal | None
     text: str
-    copies: tuple[StorageCopy, ...]
     snapshot_cost: Decimal | None
 
     @property

@@ -24,8 +24,7 @@ from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.status import Instance, Snapshot, parse_time
 from allotment.portal.pages.change_history import StateHistory
 from allotment.portal.pages.inert_text import hide_tenants, is_file_name
-from allotment.portal.pages.tenant_area import InstanceDetail, SnapshotDetail, StorageCopy, StorageDetail
-from allotment.preparation.sources import own_source
+from allotment.portal.pages.tenant_area import InstanceDetail, SnapshotDetail, StorageDetail
 from allotment.reports.links import Consoles, InstanceLinks, instance_links
 from allotment.reports.plots import Plot, draw_availability
 from allotment.reports.reason_pages import REASONS
@@ -139,7 +138,6 @@ class _ResourceReader:
     def list_storages(self, snapshots: Sequence[SnapshotDetail]) -> Iterator[StorageDetail]:
         """Yield the storages, each with its snapshots."""
         chosen = self._choose(STORAGE)
-        copies = self._group_copies()
         rows = build_storage_rows([status for status, _ in chosen], {self._tenant: self._facts}, self._inputs.offers)
         for row, (status, page) in zip(rows, chosen, strict=True):
             yield StorageDetail(
@@ -150,18 +148,8 @@ class _ResourceReader:
                 snapshots=tuple(snapshot for snapshot in snapshots if snapshot.storage == row.name),
                 cost_so_far=self._find_cost(STORAGE, row.cluster, row.name),
                 text=self._find_text(GPUStorage, status),
-                copies=tuple(copies[row.name]),
                 snapshot_cost=self._find_snapshot_cost(row.name),
             )
-
-    def _group_copies(self) -> dict[str, list[StorageCopy]]:
-        """Return the tenant's storages that are filled from each storage."""
-        copies: dict[str, list[StorageCopy]] = defaultdict(list)
-        for name, storage in self._folder.of_kind(GPUStorage).items():
-            source = own_source(self._folder, storage.model)
-            if source is not None:
-                copies[source.model.name].append(StorageCopy(name, storage.model.spec.size))
-        return copies
 
     def list_snapshots(self) -> Iterator[SnapshotDetail]:
         """Yield the snapshots."""

@@ -485,7 +485,6 @@ function startGrowForm(form, facts, offers) {
     if (size === null) problems.push(["Write a size such as 200Gi.", "size"]);
     else if (size <= facts.size) problems.push([facts.shrinkProblem, "size"]);
     else if (spec) effect.push(...describeSize(facts, spec, size, facts.size, problems));
-    if (facts.copy && size > facts.copy[1]) problems.push([facts.copy[0], "size"]);
     return {problems, effect, text: `  size: ${text}`, command: `allot storage grow ${facts.tenant}/${facts.name} ${text} --pr`};
   };
 }
