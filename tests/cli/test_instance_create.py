@@ -103,14 +103,14 @@ def finish(child: pexpect.spawn) -> tuple[str, int]:
 def test_questions_lead_to_a_webui_with_a_storage(empty_tenant: Place) -> None:
     child = ask(empty_tenant, "--commit")
     child.expect_exact("Left:          1 of 1 nvidia-l4, 3 of 3 instances")
-    child.expect_exact("1   l4-quarter   eu-1      1 nvidia-l4   TimeSlicing 1/4   0.21    23/40")
+    child.expect_exact("1 nvidia-l4  TimeSlicing 1/4  0.21   23/40")
     for question, answer in (
         ("GPU (1 to 1) [1]:", ""),
         ("App (1 to 6) [1]:", "7"),
         ("Error: '7' is no choice: write a number from 1 to 6, or a name", "stable-diffusion-webui"),
         ("Storage (1 to 2) [2]:", ""),
         ("Kind of storage (1 to 2) [1]:", ""),
-        ("Name of the storage [models]:", "My Models"),
+        ("Name of the storage [webui-models]:", "My Models"),
         ("Error: is not allowed: write a-z, 0-9", "checkpoints"),
         ("Size [50Gi]:", "50GB"),
         ("Error: '50GB' is not a size", ""),
@@ -119,9 +119,9 @@ def test_questions_lead_to_a_webui_with_a_storage(empty_tenant: Place) -> None:
         ("(empty: none) []:", ""),
         ("/workspace/outputs (The pictures that it makes) is on no storage: each stop or restart erases it", None),
         ("Another storage (1 to 2) [2]:", ""),
-        ("Name of the storage [outputs]:", "checkpoints"),
+        ("Name of the storage [webui-outputs]:", "checkpoints"),
         ("Error: checkpoints exists already", "pictures"),
-        ("Size [50Gi]:", "20Gi"),
+        ("Size [50Gi]:", "60Gi"),
         ("Path in the container [/workspace/outputs]:", ""),
         ("Create it? [Y/n]:", ""),
     ):
@@ -230,7 +230,7 @@ def test_a_repetition_continues_with_the_written_files(empty_tenant: Place) -> N
     answers = (
         ("Storage (1 to 2) [2]:", "2"),
         ("Kind of storage (1 to 2) [1]:", "block-ssd"),
-        ("Name of the storage [models]:", "checkpoints"),
+        ("Name of the storage [webui-workspace]:", "checkpoints"),
         ("Size [50Gi]:", ""),
         ("Path in the container [/workspace]:", ""),
         ("(empty: none) []:", ""),

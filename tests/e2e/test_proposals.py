@@ -48,7 +48,7 @@ ANSWERS = (
     ("App (1 to 6) [1]:", "3"),  # stable-diffusion-webui
     ("Storage (1 to 2) [2]:", ""),  # a new one
     ("Kind of storage (1 to 2) [1]:", ""),
-    ("Name of the storage [models]:", "checkpoints"),
+    ("Name of the storage [", "checkpoints"),
     ("Size [50Gi]:", ""),
     ("Path in the container [/workspace/", "/workspace/models"),
     ("(empty: none) []:", ""),

@@ -16,9 +16,9 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.layout import DEFAULT_MAX_NAME_LENGTH, Scope, name_error
 from allotment.declared.values import Image, MountPath, Size, format_size
 from allotment.edits.declarations import Declarations
-from allotment.edits.instance_creation import EXPOSURES, InstanceOptions
+from allotment.edits.instance_creation import EXPOSURES, InstanceOptions, NewInstance
 from allotment.edits.option_values import OptionParser
-from allotment.edits.storage_creation import StorageOptions, parse_source
+from allotment.edits.storage_creation import StorageOptions, name_folder, parse_source, rank_access
 from allotment.problems import OperationRefused
 from allotment.reports.catalog_tables import CatalogView, app_sheet, gpu_sheet, storage_sheet, tenant_facts
 from allotment.reports.sheets import Sheet, print_output, sanitize_sentence, sanitize_value
@@ -26,15 +26,15 @@ from allotment.rules.availability import AppOffer, StorageOffer
 from allotment.rules.unsaved_folders import describe_folder, filter_unsaved_folders
 from allotment.services.changes.tenant_offers import TenantOffers
 
-_DEFAULT_NAME, _DEFAULT_SIZE, _DEFAULT_PATH = "models", "50Gi", "/workspace"
+_DEFAULT_FOLDER, _DEFAULT_SIZE, _DEFAULT_PATH = "models", "50Gi", "/workspace"
 
 
-def ask_instance_options(declarations: Declarations, options: InstanceOptions, offers: TenantOffers) -> InstanceOptions:
+def ask_instance_options(declarations: Declarations, new: NewInstance, offers: TenantOffers) -> InstanceOptions:
     """Return the options with the answers of a person. Given options are not asked for.
 
     Raises OperationRefused if the tenant can use no GPUSpec, or no app.
     """
-    return _Questions(declarations, offers).complete(options)
+    return _Questions(declarations, offers, new.name).complete(new.options)
 
 
 def ask_storage_options(declarations: Declarations, options: StorageOptions, offers: TenantOffers) -> StorageOptions:
@@ -46,10 +46,10 @@ def ask_storage_options(declarations: Declarations, options: StorageOptions, off
 
 
 class _Questions:
-    """The questions about a new instance or storage of a tenant."""
+    """The questions about a new storage of a tenant, or about a new instance with the name `instance`."""
 
-    def __init__(self, declarations: Declarations, offers: TenantOffers) -> None:
-        self._declarations, self._offers = declarations, offers
+    def __init__(self, declarations: Declarations, offers: TenantOffers, instance: str = "") -> None:
+        self._declarations, self._offers, self._instance = declarations, offers, instance
         self._tenant = offers.allowance.name
         self._view = CatalogView({}, offers.day, offers.currency, offers.allowance)
 
@@ -193,9 +193,9 @@ class _Questions:
     def _ask_new_storage(self, options: InstanceOptions, specs: Sequence[StorageOffer]) -> InstanceOptions:
         spec = self._choose_storage_spec(specs)
         new_names = {text.partition(":")[0] for text in options.new_storages}
-        unsaved = self._list_unsaved_folders(options) if new_names else []
-        default_name = unsaved[0].path.rpartition("/")[2] if unsaved else _DEFAULT_NAME
-        default_name = self._find_free_name(default_name, new_names)
+        unsaved = self._list_unsaved_folders(options)
+        folder = name_folder(unsaved[0].path) if unsaved else _DEFAULT_FOLDER
+        default_name = self._find_free_name(f"{self._instance}-{folder}"[:DEFAULT_MAX_NAME_LENGTH], new_names)
         name = ask("Name of the storage", default_name, lambda text: self._check_new_name(text, new_names))
         size = _ask_size(spec)
         path = self._ask_path(options)
@@ -250,12 +250,13 @@ class _Questions:
         ]
 
     def _list_storage_specs(self, options: InstanceOptions) -> list[StorageOffer]:
-        """Return the usable StorageSpecs of volumes in the cluster of an instance."""
-        return [
+        """Return the usable StorageSpecs of volumes in the cluster of an instance, the proposed StorageSpec first."""
+        offers = [
             offer
             for offer in self._list_usable_storages(options.cluster, options.storage_spec)
             if offer.cluster == options.cluster and offer.spec.model.spec.volume is not None
         ]
+        return sorted(offers, key=lambda offer: rank_access(offer.spec.model.spec.access))
 
     def _list_usable_storages(self, cluster: str, storage_spec: str) -> list[StorageOffer]:
         """Return the StorageSpecs that the tenant can use. An empty name stands for all."""

@@ -22,6 +22,7 @@ _SOURCE_FORMATS = (
 )
 _HASHED = re.compile(r"(?P<url>[^#]+)#sha256=(?P<sha256>[0-9a-f]{64})")
 _HUGGING_FACE = re.compile(r"hf:(?P<model>[^/@]+/[^/@]+)(?:@(?P<revision>[^/]+))?/(?P<file>.+)")
+_OTHER_CHARACTERS = re.compile(r"[^a-z0-9]+")
 _BUCKET = re.compile(r"s3:(?P<endpoint>https?://[^/]+)/(?P<bucket>[^/]+)(?:/(?P<prefix>.*))?")
 
 
@@ -35,6 +36,16 @@ class StorageOptions(NamedTuple):
     display_name: str = ""
     labels: tuple[str, ...] = ()
     bucket: bool = False
+
+
+def rank_access(access: str) -> int:
+    """Return the rank of a StorageSpec's access for the folders of a new instance; several instances can share rank 0."""
+    return 0 if access == "ReadWriteMany" else 1
+
+
+def name_folder(path: str) -> str:
+    """Return the part of a folder's path that follows the instance and `-` in the proposed name of a new storage."""
+    return _OTHER_CHARACTERS.sub("-", path.rpartition("/")[2].lower()).strip("-")
 
 
 def create_storage(declarations: Declarations, tenant: str, name: str, options: StorageOptions) -> ChangeSet:

@@ -11,7 +11,7 @@ from tests.portal.pages.sample_areas import read_sample
 from tests.portal.pages.sample_site import create_place
 
 from allotment.portal.pages.page_renderer import Page
-from allotment.portal.pages.public_pages import build_public_pages
+from allotment.portal.pages.public_pages import build_public_pages, describe_offers
 from allotment.portal.pages.site_facts import SiteFacts
 
 
@@ -54,3 +54,11 @@ def test_an_app_without_an_active_version_is_named_in_the_catalog_and_in_its_cho
         assert (offer["title"] == f"{app.title} (Deprecated)") == is_named
         assert (f"{app.title} Deprecated" in read_text(pages["catalog/index.html"])) == is_named
         assert "Version 1.10.1 Deprecated , replaced by 1.11.0" in read_text(pages["catalog/index.html"])
+
+
+def test_the_form_proposes_what_the_questions_of_the_command_propose(site: SiteFacts) -> None:
+    offers = describe_offers(site)
+    ranks = {spec["access"]: spec["rank"] for spec in offers["storageSpecs"]}
+    assert ranks["ReadWriteMany"] < ranks["ReadWriteOnce"]
+    folders = [folder for app in offers["apps"] for version in app["versions"] for folder in version["folders"]]
+    assert {folder["path"]: folder["name"] for folder in folders}["/workspace/outputs"] == "outputs"

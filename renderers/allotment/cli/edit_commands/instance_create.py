@@ -131,7 +131,7 @@ def _ask(
         change_options,
         path,
         new.options,
-        lambda: ask_instance_options(declarations, new.options, offers.read(new.tenant)),
+        lambda: ask_instance_options(declarations, new, offers.read(new.tenant)),
     )
     return row._replace(instance=new._replace(options=answers))
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from allotment.capacity.pricing import format_hourly
+from allotment.edits.storage_creation import name_folder, rank_access
 from allotment.portal.pages.page_renderer import Page, render_page
 from allotment.portal.pages.site_facts import GpuSpecEntry, SiteFacts
 
@@ -67,6 +68,7 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
                 "name": spec.name,
                 "label": f"{spec.name}: {spec.access}, {_format_price(spec.price)} {site.currency} per GiB and month",
                 "access": spec.access,
+                "rank": rank_access(spec.access),
                 "price": None if spec.price is None else str(spec.price),
                 "minSize": spec.min_size,
                 "maxSize": spec.max_size,
@@ -89,6 +91,7 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
                         "folders": [
                             {
                                 "path": folder.path,
+                                "name": name_folder(folder.path),
                                 "description": folder.description or "",
                                 "optional": folder.optional,
                             }

@@ -351,8 +351,7 @@ function startInstanceForm(form, facts, offers) {
   // Return the new storages for the folders, if the user wants them.
   function listNewStorages(name, folders, problems) {
     const specs = offers.storageSpecs.filter(spec => spec.cluster === fields.cluster.value && spec.access !== "Bucket" && spec.price !== null);
-    const isShared = spec => spec.access === "ReadWriteMany";
-    specs.sort((one, other) => isShared(other) - isShared(one));
+    specs.sort((one, other) => one.rank - other.rank);
     setOptions(fields.storageSpec, specs.map(spec => [spec.name, spec.label]));
     if (!name || !fields.createStorages.checked || !folders.length) return [];
     const size = parseSize(read(fields.size));
@@ -360,8 +359,8 @@ function startInstanceForm(form, facts, offers) {
     if (!spec) problems.push(["No storage spec is for sale.", "storageSpec"]);
     else if (size === null) problems.push(["Write a size of each storage, such as 50Gi.", "size"]);
     if (!spec || size === null) return [];
-    return folders.map(({path}) => {
-      const storage = `${name}-${path.split("/").pop().toLowerCase().replace(/[^a-z0-9]+/g, "-")}`;
+    return folders.map(({path, name: folder}) => {
+      const storage = `${name}-${folder}`;
       problems.push(...checkName(storage, 32, {...facts, names: facts.storages.map(each => each.name)}, "storage", "createStorages"));
       return {name: storage, mountPath: path, size, spec};
     });
