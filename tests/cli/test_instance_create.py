@@ -215,13 +215,25 @@ def test_questions_mount_several_storages(published: Place) -> None:
 
 def test_questions_offer_no_storage_that_is_marked_for_deletion(published: Place) -> None:
     edit(published.root, "tenants/solo-ada/storages/styles.yaml", "\nspec:", "\nspec:\n  deletionPolicy: Delete")
-    words = ("instance", "create", "solo-ada/second", *PLACE, "--app", "jupyter", "--yes")
+    words = ("instance", "create", "solo-ada/second", *PLACE, "--app", "jupyter", "--stopped", "--yes")
     output, status = answer_questions(
         start_dialogue(published.root, *words),
         ("Storage (1 to 3) [3]:", "styles"),
         ("Error: 'styles' is no choice: write a number from 1 to 3, or a name: none, models, new", "none"),
     )
     assert status == 0, output
+
+
+def test_questions_leave_out_a_storage_that_only_a_running_instance_can_mount(published: Place) -> None:
+    words = ("instance", "create", "solo-ada/second", *PLACE, "--app", "jupyter")
+    for state, choices in (((), 3), (("--stopped",), 4)):
+        child = start_dialogue(published.root, *words, *state, "--yes", "--dry-run")
+        child.expect_exact(f"Storage (1 to {choices}) [{choices}]:")
+        note = "Mounted by a running instance, and for one instance at a time: models\r\n"
+        assert (note in str(child.before)) == (choices == 3)
+        child.sendline("none")
+        output, status = finish(child)
+        assert status == 0, output
 
 
 def test_a_repetition_continues_with_the_written_files(empty_tenant: Place) -> None:

@@ -19,9 +19,11 @@ from allotment.edits.declarations import Declarations
 from allotment.edits.instance_creation import EXPOSURES, InstanceOptions, NewInstance
 from allotment.edits.option_values import OptionParser
 from allotment.edits.storage_creation import StorageOptions, name_folder, parse_source, rank_access
+from allotment.preparation.sources import is_single_writer
 from allotment.problems import OperationRefused
 from allotment.reports.catalog_tables import CatalogView, app_sheet, gpu_sheet, storage_sheet, tenant_facts
 from allotment.reports.sheets import Sheet, print_output, sanitize_sentence, sanitize_value
+from allotment.rules.accessors import list_running_users
 from allotment.rules.availability import AppOffer, StorageOffer
 from allotment.rules.unsaved_folders import describe_folder, filter_unsaved_folders
 from allotment.services.changes.tenant_offers import TenantOffers
@@ -150,6 +152,10 @@ class _Questions:
 
     def _ask_storages(self, options: InstanceOptions) -> InstanceOptions:
         """Offer storages until the person wants no more."""
+        if names := [
+            storage.name for storage in self._list_storages(options.cluster) if self._is_used(storage, options)
+        ]:
+            click.echo(f"Mounted by a running instance, and for one instance at a time: {', '.join(names)}")
         while (chosen := self._ask_storage(options)) != options:
             options = chosen
         return options
@@ -159,7 +165,11 @@ class _Questions:
         mounted = {text.partition(":")[0] for text in options.storages}
         is_first = not (mounted or options.new_storages)
         unsaved = self._list_unsaved_folders(options)
-        existing = [storage for storage in self._list_storages(options.cluster) if storage.name not in mounted]
+        existing = [
+            storage
+            for storage in self._list_storages(options.cluster)
+            if storage.name not in mounted and not self._is_used(storage, options)
+        ]
         is_full = options.new_storages and (options.source or not unsaved)  # --source fills one new storage
         specs = [] if is_full else self._list_storage_specs(options)
         for folder in unsaved:
@@ -248,6 +258,13 @@ class _Questions:
             and storage.spec.storage_spec in volumes
             and storage.spec.deletion_policy != "Delete"
         ]
+
+    def _is_used(self, storage: GPUStorage, options: InstanceOptions) -> bool:
+        """Return whether the new instance can't run on a storage, because a running instance mounts it."""
+        allowance = self._offers.allowance
+        if options.stopped or not is_single_writer(allowance.catalog, storage):
+            return False
+        return bool(list_running_users(allowance.declarations, storage.name))
 
     def _list_storage_specs(self, options: InstanceOptions) -> list[StorageOffer]:
         """Return the usable StorageSpecs of volumes in the cluster of an instance, the proposed StorageSpec first."""
