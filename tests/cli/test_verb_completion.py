@@ -26,6 +26,8 @@ from allotment.cli.main import allot as program
         (("member", "remove", "solo-ada"), "", ["ada"]),
         (("member", "remove", "--group", "studio-kite"), "kite-c", ["kite-clients"]),
         (("member", "remove", "nope"), "", []),
+        (("instance", "mount", "solo-ada/webui"), "", ["models", "styles"]),
+        (("instance", "unmount", "solo-ada/webui"), "s", ["styles"]),
         (("spec", "price"), "l4-", ["l4-half", "l4-quarter", "l4-whole"]),
         (("spec", "retire", "l4-half"), "l40", ["l40s-spot"]),
         (("pool", "add"), "", ["eu-1", "us-1"]),

@@ -59,6 +59,7 @@ PREPARATIONS = {
     "access+=SSH": ("instance/solo-ada/webui", "access-"),
     "sharedWith.uni-lab-": ("storage/solo-ada/models", "sharedWith+={tenant: uni-lab}"),
     "role=Member": ("Members/solo-ada", "users+={name: zoe, role: Admin}"),
+    "instance unmount": ("instance/solo-ada/webui", "storages+={name: styles, mountPath: /styles}"),
     "instance start": ("instance/solo-ada/webui", "state=Stopped"),
     "deletionPolicy-": ("storage/solo-ada/models", "deletionPolicy=Delete"),
     "instance release": ("instance/solo-ada/webui", "hold={reason: It sends spam.}"),

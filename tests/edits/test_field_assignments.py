@@ -68,6 +68,11 @@ def test_an_item_is_added_by_yaml_and_removed_by_its_name() -> None:
         ("instance/solo-ada/webui", "state", "'state' sets no field: write FIELD=VALUE, "),
         ("instance/solo-ada/webui", "state+=x", "spec.state is not a list: write state=VALUE"),
         ("instance/solo-ada/webui", "storages=models", "spec.storages can't be 'models': write a list or a mapping"),
+        (
+            "instance/solo-ada/webui",
+            "storages+=styles:/styles",
+            "spec.storages can't be 'styles:/styles': write a list or a mapping in YAML, such as {name: models}; `allot instance mount",
+        ),
         ("instance/solo-ada/webui", "app={name: [", "spec.app can't be '{name: [': write a list or a mapping"),
         ("instance/solo-ada/webui", "metadata.name=other", "metadata.name can't be set"),
         ("instance/solo-ada/webui", "replicas-", "spec has no 'replicas'"),

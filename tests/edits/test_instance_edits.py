@@ -7,11 +7,14 @@ from tests.conftest import PROJECT
 
 from allotment.adapters.folder_source import FolderSource
 from allotment.edits.instance_edits import (
+    RESTART_NOTE,
     delete_instances,
     hold_instances,
+    mount_storage,
     release_instances,
     restart_instances,
     set_states,
+    unmount_storage,
 )
 from allotment.problems import OperationRefused
 from allotment.services.changes.declared_files import open_declarations
@@ -66,3 +69,16 @@ def test_a_reason_is_printed_without_control_characters() -> None:
     data = (PROJECT / PATH).read_bytes().replace(b"spec:\n", b'spec:\n  hold:\n    reason: "a\\u009b31m"\n')
     declarations = DECLARATIONS._replace(read=lambda path: data if path == PATH else DECLARATIONS.read(path))
     assert "\x9b" not in set_states(declarations, [WEBUI], "Running").notes[-1]
+
+
+def test_a_storage_is_mounted_and_unmounted() -> None:
+    before = (PROJECT / PATH).read_bytes()
+    change_set = mount_storage(DECLARATIONS, WEBUI, "styles:/styles:ro")
+    assert (change_set.title, change_set.notes) == ("Mount styles in solo-ada/webui", (RESTART_NOTE,))
+    mounted = change_set.files[PATH]
+    assert mounted is not None
+    assert mounted.endswith(b"    - name: styles\n      mountPath: /styles\n      readOnly: true\n")
+    newer = DECLARATIONS._replace(read=lambda path: mounted if path == PATH else DECLARATIONS.read(path))
+    assert unmount_storage(newer, WEBUI, "styles").files == {PATH: before}
+    with pytest.raises(OperationRefused, match="has 'styles' already"):
+        mount_storage(newer, WEBUI, "styles:/more")

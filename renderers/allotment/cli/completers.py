@@ -103,6 +103,13 @@ def create_resource_completer(*folders: str, alone: bool = False) -> Completer:
     return complete
 
 
+def complete_storages(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the storages of the tenant that the earlier argument TENANT/NAME names, without the tenant."""
+    tenant = str(context.params.get("what") or "").partition("/")[0]
+    names = create_resource_completer("storages")(context, parameter, f"{tenant}/")
+    return _filter_by_prefix([name.partition("/")[2] for name in names], incomplete)
+
+
 ALL_FOLDERS = ("instances", "storages", "snapshots")
 COMPLETE_RESOURCE = create_resource_completer(*ALL_FOLDERS)
 COMPLETE_TENANT_OR_RESOURCE = create_resource_completer(*ALL_FOLDERS, alone=True)

@@ -1,4 +1,4 @@
-"""`allot instance`: lists, creates, starts, stops, restarts, holds and deletes instances, and opens their addresses."""
+"""`allot instance`: lists, creates, starts, stops, restarts, holds and deletes instances, mounts storages, opens addresses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from allotment.adapters.foreign_programs import open_browser
 from allotment.cli.change_options import ChangeOptions, change_options
 from allotment.cli.change_run import run_change
-from allotment.cli.completers import create_resource_completer
+from allotment.cli.completers import complete_storages, create_resource_completer
 from allotment.cli.edit_commands.field_options import require_resource_name
 from allotment.cli.edit_commands.instance_create import create
 from allotment.cli.edit_commands.instance_targets import FindTargets, target_options
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=SubcommandGroup)
 def command() -> None:
-    """List, create, start, stop, restart, hold, delete and open instances.
+    """List, create, start, stop, restart, hold, delete and open instances, and mount storages in them.
 
     \b
     Examples:
@@ -37,6 +37,7 @@ def command() -> None:
       allot instance show solo-ada/webui
       allot instance create solo-ada/notebook --cluster eu-1 --gpu-spec l4-quarter --app jupyter
       allot instance stop solo-ada/webui
+      allot instance mount solo-ada/webui styles:/styles
       allot instance open solo-ada/webui --ssh
     """
 
@@ -145,6 +146,44 @@ def release(*, find_targets: FindTargets, options: ChangeOptions) -> None:
     from allotment.edits.instance_edits import release_instances
 
     run_change(options, lambda declarations: release_instances(declarations, find_targets(declarations, ("OnHold",))))
+
+
+@command.command("mount")
+@click.argument("what", metavar="TENANT/NAME", shell_complete=create_resource_completer("instances"))
+@click.argument("storage", metavar="STORAGE:/PATH", shell_complete=complete_storages)
+@change_options
+def mount(*, what: str, storage: str, options: ChangeOptions) -> None:
+    """Mount a storage of the tenant at a path in the container of an instance. A running instance restarts.
+
+    `:ro` after the path mounts the storage read-only.
+
+    \b
+    Examples:
+      allot instance mount solo-ada/webui styles:/styles
+      allot instance mount solo-ada/webui styles:/styles:ro --pr
+    """
+    from allotment.edits.instance_edits import mount_storage
+
+    instance = require_resource_name(what)
+    run_change(options, lambda declarations: mount_storage(declarations, instance, storage))
+
+
+@command.command("unmount")
+@click.argument("what", metavar="TENANT/NAME", shell_complete=create_resource_completer("instances"))
+@click.argument("storage", metavar="STORAGE", shell_complete=complete_storages)
+@change_options
+def unmount(*, what: str, storage: str, options: ChangeOptions) -> None:
+    """Unmount a storage from an instance. The files stay on the storage. A running instance restarts.
+
+    \b
+    Examples:
+      allot instance unmount solo-ada/webui models
+      allot instance unmount solo-ada/webui models --pr
+    """
+    from allotment.edits.instance_edits import unmount_storage
+
+    instance = require_resource_name(what)
+    run_change(options, lambda declarations: unmount_storage(declarations, instance, storage))
 
 
 def _set_states(find_targets: FindTargets, state: InstanceState, options: ChangeOptions) -> None:

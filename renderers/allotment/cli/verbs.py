@@ -67,9 +67,8 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("deprecate",): "`allot spec deprecate NAME` warns the users of a GPU spec",
     ("reserve",): "`allot stock add CLUSTER/NAME --spec NAME --count 1 --tenant TENANT` reserves units for a tenant",
     ("invite",): "`allot member add TENANT USER --role Member` adds a person to a tenant",
-    ("mount", "attach"): (
-        "`allot set instance/TENANT/NAME 'storages+={name: STORAGE, mountPath: /data}'` mounts a storage"
-    ),
+    ("mount", "attach"): "`allot instance mount TENANT/NAME STORAGE:/data` mounts a storage",
+    ("unmount", "detach"): "`allot instance unmount TENANT/NAME STORAGE` unmounts a storage; its files stay",
     ("user", "users", "members"): "`allot member list TENANT` lists the members of a tenant",
     ("grow",): "`allot storage grow TENANT/NAME 200Gi` grows a storage",
     (

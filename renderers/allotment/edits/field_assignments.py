@@ -12,6 +12,7 @@ from allotment.declared import documents
 from allotment.declared.document_editor import AddItem, Edit, RemoveField, SetField, edit_document
 from allotment.declared.field_types import FieldType, find_type_by_key
 from allotment.declared.kinds import KINDS, Kind
+from allotment.declared.kinds.gpu_instance import Mount
 from allotment.declared.layout import PLATFORM, Scope
 from allotment.declared.reading import suggest_name
 from allotment.edits.change_set import ChangeSet
@@ -141,7 +142,12 @@ def _parse_value(field_type: FieldType, text: str, path: tuple[str, ...]) -> Any
     document = documents.read(f"value: {text}\n".encode())
     value = document.value.get("value") if document.value is not None and len(document.value) == 1 else None
     if document.findings or not isinstance(value, (dict, list)):
+        hint = (
+            "; `allot instance mount TENANT/NAME STORAGE:/PATH` mounts a storage"
+            if field_type.annotation is Mount
+            else ""
+        )
         raise OperationRefused(
-            f"{'.'.join(path)} can't be {quote_value(text)}: write a list or a mapping in YAML, such as {{name: models}}"
+            f"{'.'.join(path)} can't be {quote_value(text)}: write a list or a mapping in YAML, such as {{name: models}}{hint}"
         )
     return value

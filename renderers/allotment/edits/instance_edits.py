@@ -1,14 +1,15 @@
-"""Selects instances, and starts, stops, restarts and deletes them: the edits of `allot instance`."""
+"""Selects instances, starts, stops, restarts and deletes them, and mounts storages: the edits of `allot instance`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Literal
 
-from allotment.declared.document_editor import Edit, RemoveField, SetField, edit_document, set_enum_field
+from allotment.declared.document_editor import AddItem, Edit, RemoveField, SetField, edit_document, set_enum_field
 from allotment.declared.instance_selection import InstanceSelector, check_label_names, select_instances
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.tenant import Tenant
 from allotment.declared.layout import Scope
 from allotment.declared.tenant_facts import InstanceFacts, summarize_instance
@@ -91,6 +92,45 @@ def release_instances(declarations: Declarations, instances: list[tuple[str, str
     """
     note = "A released instance starts once a unit is free, if it is declared Running."
     return _edit_holds(declarations, instances, "Release", [RemoveField(("spec", "hold"))], note)
+
+
+def mount_storage(declarations: Declarations, instance: tuple[str, str], text: str) -> ChangeSet:
+    """Return the change that mounts the storage in a text such as `models:/workspace/models:ro` in an instance.
+
+    Raises OperationRefused if the text is wrong, if the tenant has no such storage, or if the instance mounts it already.
+    """
+    tenant, name = instance
+    parser = OptionParser()
+    mount = parser.parse_mount(text, "STORAGE:/PATH")
+    if mount is not None:
+        names = declarations.list_names(GPUStorage, Scope("tenant", tenant))
+        parser.check_name("STORAGE:/PATH", mount.name, names, f"{tenant} has no GPUStorage named")
+    parser.raise_problems()
+    assert mount is not None
+    edit = AddItem(("spec", "storages"), mount.build_mount())
+    return _edit_mounts(declarations, instance, f"Mount {mount.name} in {tenant}/{name}", edit)
+
+
+def unmount_storage(declarations: Declarations, instance: tuple[str, str], storage: str) -> ChangeSet:
+    """Return the change that unmounts a storage. Raises OperationRefused if the instance does not mount it."""
+    tenant, name = instance
+    declared = declarations.find(GPUInstance, Scope("tenant", tenant), name)
+    parser = OptionParser()
+    names = [mount.name for mount in declared.model.spec.storages]
+    parser.check_name("STORAGE", storage, names, f"{tenant}/{name} mounts no storage named")
+    parser.raise_problems()
+    edit = RemoveField(("spec", "storages", storage))
+    return _edit_mounts(declarations, instance, f"Unmount {storage} from {tenant}/{name}", edit)
+
+
+def _edit_mounts(declarations: Declarations, instance: tuple[str, str], title: str, edit: Edit) -> ChangeSet:
+    tenant, name = instance
+    declared = declarations.find(GPUInstance, Scope("tenant", tenant), name)
+    data = edit_document(declared.data, GPUInstance, [edit])
+    if problems := list(list_option_problems(declared.path, data, {})):
+        raise OperationRefused("\n".join(problems))
+    notes = (RESTART_NOTE,) if declared.model.spec.state == "Running" else ()
+    return ChangeSet(title, {declared.path: data}, (f"GPUInstance {tenant}/{name}",), notes)
 
 
 def _edit_holds(

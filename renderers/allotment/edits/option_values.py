@@ -44,12 +44,12 @@ class OptionParser:
                         f"--{name.replace('_', '-')}: {quote_value(text)} has a control character, or is not UTF-8: remove it"
                     )
 
-    def parse_mount(self, text: str) -> MountText | None:
+    def parse_mount(self, text: str, option: str = "--storage") -> MountText | None:
         """Return the mount in a text such as `models:/workspace/models:ro`."""
         if match := _MOUNT.fullmatch(text):
             return MountText(match["name"], "", match["path"], match["access"] == ":ro")
         self.problems.append(
-            f"--storage: {quote_value(text)} is not in the format NAME:/PATH[:ro], such as models:/workspace/models"
+            f"{option}: {quote_value(text)} is not in the format NAME:/PATH[:ro], such as models:/workspace/models"
         )
         return None
 
