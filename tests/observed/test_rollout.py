@@ -97,6 +97,7 @@ def test_why_it_fails_is_said_with_what_stays() -> None:
     assert rollout_stage.message.startswith(
         "the container ended with exit code 1 (1 restart); its address https://webui.example/ is"
     )
+    assert "report it to the platform team if it runs an app" in rollout_stage.remedy
 
 
 def test_a_remaining_file_server_fails_the_rollout_of_its_storage() -> None:

@@ -72,6 +72,9 @@ class RolloutStage(NamedTuple):
     remedy: str = ""
 
 
+_LOG_REMEDY = (
+    "read its log with `allot logs`; report it to the platform team if it runs an app, otherwise correct its container"
+)
 # For each reason, the remedy. A reason is left out if its message already names the remedy.
 _REMEDIES = {
     word.NO_FREE_UNIT: "stop another instance, or choose another GPUSpec or cluster",
@@ -79,8 +82,8 @@ _REMEDIES = {
     word.IMAGE_PULL_FAILED: "correct the image's name and digest",
     word.IMAGE_PULL_UNAUTHORIZED: "declare a SecretReference with type ImagePull for its registry, then stop it and start it again; or correct the"
     " credential in the secret store",
-    word.CRASH_LOOP: "read its log with `allot logs`, correct its command or arguments",
-    word.CONTAINER_ENDED: "read its log with `allot logs`, correct its command or arguments",
+    word.CRASH_LOOP: _LOG_REMEDY,
+    word.CONTAINER_ENDED: _LOG_REMEDY,
     word.OUT_OF_MEMORY: "choose a GPUSpec with more memory",
     word.PROBE_FAILED: "read its log with `allot logs`; a longer startTimeout may help",
     word.CONFIG_FAILED: "correct its command or its bucket; otherwise report this to the platform team",
