@@ -36,13 +36,14 @@ def test_a_node_has_its_pool_and_its_instances(list_nodes: Allot) -> None:
     assert (used.startswith("n1 eu-1 l4-ts4 "), used.endswith(" 1 solo-ada/webui")) == (True, True)
     assert "us-1: no reporter has reported it yet" in result.err
     assert list_nodes("--cluster", "us-1").out == ""
+    assert list_nodes("--pool", "l4-whole").out == ""
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("--cluster", "eu-2"), "allot: no cluster is named 'eu-2'; did you mean 'eu-1'?"),
-        (("--pool", "l4-ts5"), "allot: no node pool with a reported node is named 'l4-ts5'"),
+        (("--pool", "l4-ts5"), "allot: no node pool is named 'l4-ts5'; did you mean 'l4-ts4'?"),
     ],
 )
 def test_an_unknown_name_is_an_error(words: tuple[str, ...], message: str, list_nodes: Allot) -> None:

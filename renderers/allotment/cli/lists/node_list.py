@@ -54,7 +54,7 @@ def command(
 
     listing = read_listing(open_listing(open_clone(repo, url)))
     check_known_names("cluster", clusters, listing.clusters)
-    check_known_names("node pool with a reported node", pools, {row.pool for row in listing.nodes})
+    check_known_names("node pool", pools, {*listing.pools, *(row.pool for row in listing.nodes)})
     chosen = [row for row in listing.nodes if row.cluster in (clusters or [row.cluster])]
     columns = node_columns(current_time())
     rows = sort_rows([row for row in chosen if row.pool in (pools or [row.pool])], columns, sort_by)

@@ -14,6 +14,7 @@ from allotment.adapters.file_cache import FileCache, program_key
 from allotment.branches.declarations_clone import DeclarationsClone
 from allotment.branches.platform_settings import read_platform
 from allotment.capacity.offers import Offers, read_offers
+from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.tenant_facts import TenantFacts
 from allotment.observed.node_rows import NodeRowOutput, build_node_rows
 from allotment.observed.offer_rows import SpecRowOutput, StockOfferOutput, build_spec_rows, build_stock_offers
@@ -32,7 +33,7 @@ _KEY = "listing"  # the only value in the cache
 
 
 class ResourceListing(NamedTuple):
-    """All declared and reported instances and storages, the declared tenants, and the offers of the catalog.
+    """All declared and reported instances and storages, the declared tenants and node pools, and the offers of the catalog.
 
     `reports` are the clusters' last reports without their stocks and cold starts. Whether a report is stale depends on the
     time of the output. `troubles` maps a cluster to the fault of its status branch.
@@ -46,6 +47,7 @@ class ResourceListing(NamedTuple):
     storages: tuple[StorageRowOutput, ...]
     stocks: tuple[StockOfferOutput, ...]
     specs: tuple[SpecRowOutput, ...]
+    pools: tuple[str, ...]
     nodes: tuple[NodeRowOutput, ...]
     reports: tuple[ClusterStatus, ...]
     troubles: dict[str, str]
@@ -115,6 +117,7 @@ class ListingReader:
             storages=tuple(build_storage_rows(view.rows, tenants, offers)),
             stocks=tuple(stocks),
             specs=tuple(build_spec_rows(catalog, offers, stocks)),
+            pools=tuple(sorted({pool for cluster in catalog.clusters.values() for pool in cluster.of_kind(NodePool)})),
             nodes=tuple(build_node_rows(capacities, instances)),
             reports=tuple(
                 msgspec.structs.replace(status, stocks=(), cold_starts=()) for status in view.reported_status.clusters
