@@ -128,6 +128,11 @@ CHANGES: dict[str, tuple[Change, str]] = {
         ),
         f"{TRIAL}:10:9: spec.size: 100Gi is less than the 120Gi of comfy-home, its source: write at least 120Gi [source]",
     ),
+    "a GPUSpec in use is removed": (
+        lambda root: (root / QUARTER).unlink(),
+        "tenants/solo-ada/instances/webui.yaml:8:12: spec.gpuSpec: the change removes GPUSpec l4-quarter, and this file uses it:"
+        f" put {QUARTER} back, or first replace it in each file that uses it [reference]",
+    ),
     "a bucket becomes a volume": (
         lambda root: edit(
             root, "platform/storage-specs/objects.yaml", "bucket: {}", "volume:\n    accessMode: ReadWriteMany"

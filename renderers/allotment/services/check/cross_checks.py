@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from allotment.adapters.declaration_source import Source
 from allotment.capacity.cordons import apply_cordons
 from allotment.declared.inventory import Catalog, ScopeDeclarations
-from allotment.declared.layout import Scope
+from allotment.declared.kinds import KINDS
+from allotment.declared.layout import PLATFORM, Scope, path_of
 from allotment.declared.reading import read_folder
 from allotment.problems import Finding, Problem
 from allotment.rules import CHANGE_RULES, SHARED_RULES, packing, references, stock
@@ -17,6 +19,8 @@ from allotment.rules.folder_change import FolderChange
 from allotment.rules.tally import Tally, TallyBase, TallyEntry, build_tally_entry
 from allotment.services.check.check_options import Comparison
 from allotment.services.check.workers import locate_findings, read_scope
+
+_MISSING_NAME = re.compile(r"no (?P<kind>\w+) is named '(?P<name>[a-z0-9-]+)'")
 
 
 class Revision(NamedTuple):
@@ -108,6 +112,26 @@ def blame_changed_stocks(source: Source, catalog: Catalog, tally: Tally, problem
     if len(others) == len(problems):
         return problems
     return others + locate_findings(packing.check(catalog, tally.is_changed_stock), source)
+
+
+def explain_removals(problems: Iterable[Problem], base: Source | None) -> list[Problem]:
+    """Return the problems; those about a name of the catalog that the base has say that the change removes its file."""
+    paths = set(base.files(PLATFORM).paths) if base is not None else set()
+    return [_explain_removal(problem, paths) for problem in problems]
+
+
+def _explain_removal(problem: Problem, base_paths: Collection[str]) -> Problem:
+    missing = _MISSING_NAME.match(problem.message) if problem.rule == references.RULE else None
+    if missing is None or missing["kind"] not in KINDS or KINDS[missing["kind"]].scope != "platform":
+        return problem
+    path = path_of(missing["kind"], PLATFORM, missing["name"])
+    if path not in base_paths:
+        return problem
+    message = (
+        f"the change removes {missing['kind']} {missing['name']}, and this file uses it: put {path} back, or first"
+        " replace it in each file that uses it"
+    )
+    return problem._replace(message=message)
 
 
 def merge_problems(*problem_groups: Iterable[Problem]) -> list[Problem]:

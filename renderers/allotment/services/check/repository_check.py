@@ -26,6 +26,7 @@ from allotment.services.check.cross_checks import (
     check_changes,
     check_shared_rules,
     check_tenant_changes,
+    explain_removals,
     merge_problems,
 )
 from allotment.services.check.platform_faults import PlatformFaults, classify_faults
@@ -235,6 +236,7 @@ def _with_shared_problems(
     shared = check_shared_rules(source, checked.catalog, tally)
     platform = blame_changed_stocks(source, checked.catalog, tally, checked.platform_problems)
     problems = merge_problems(platform, change.problems, shared, *checked.tenant_problems.values())
+    problems = explain_removals(problems, comparison.base)
     return checked._replace(platform_problems=platform, shared_problems=shared, problems=problems)
 
 
