@@ -2,7 +2,8 @@
 
 The rule looks at the day of the check, and at the first day of each later cordon. A cordon that drains its nodes at
 once is an error if the instances that it moves have no room elsewhere. Otherwise the rule warns, because the instances
-stay on their nodes until they stop. Two cordons that together leave too little room are the fault of the changed one.
+stay on their nodes until they stop. If several cordons together leave too little room, the finding is at the cordon
+that the change adds.
 More than `maxCordonedNodes` of a cluster on one day are an error, so that a mistake does not empty a cluster.
 """
 
@@ -109,7 +110,7 @@ def _build_finding(
 def _find_cause(
     cluster: ScopeDeclarations, active: list[DeclarationFile[Cordon]], tally: Tally
 ) -> tuple[DeclarationFile[Cordon], bool]:
-    """Return the cordon that the change adds, else the one that begins last, and whether the change adds it."""
+    """Return the cordon that the change adds, and True; if it adds none, the cordon with the latest start, and False."""
     changed = [cordon for cordon in active if tally.is_changed_cordon(cluster.name, cordon)]
     latest = max(changed or active, key=lambda cordon: (cordon.model.spec.start, cordon.model.name))
     return latest, bool(changed)

@@ -21,13 +21,13 @@ NodeName = Annotated[
 
 
 class CordonSpec(Spec):
-    """The nodes, the days, and what happens to the instances there."""
+    """The nodes and days of the cordon, and the treatment of the instances on the nodes."""
 
     node_pool: NodePoolReference = Field(description="The name of the NodePool of the nodes.")
     node: NodeName | None = Field(default=None, description="The name of the node. Default: all nodes of the pool.")
     reason: LineOfText = Field(description="The reason, for the platform team and for the tenants of the nodes.")
     evidence: Text | None = Field(
-        default=None, description="What shows the reason, such as the alert or the messages of the node's driver."
+        default=None, description="The evidence for the reason, such as an alert or a message of the driver."
     )
     start: Date = Field(
         alias="from",
@@ -35,7 +35,7 @@ class CordonSpec(Spec):
     )
     until: Date | None = Field(
         default=None,
-        description="The day at whose start the cordon ends, quoted. Default: the cordon ends when the file is removed.",
+        description="The first day without the cordon, quoted. Default: the cordon ends when the file is removed.",
     )
     drain: Literal["WhenStopped", "Now"] = Field(
         default="WhenStopped",
