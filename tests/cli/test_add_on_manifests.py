@@ -38,6 +38,7 @@ def test_a_reporter_may_list_and_watch_exactly_the_kinds_that_it_reads(add_on: s
         ("allot-report", "report"),
         ("allot-comment", "run"),
         ("allot-portal", "run"),
+        ("allot-cordons", "run"),
         ("allot-ssh", "ssh_gateway"),
     ],
 )

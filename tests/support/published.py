@@ -314,8 +314,16 @@ def _prepared(job: dict[str, Any]) -> Preparation:
 class Running:
     """A running `allot run` and what it logged."""
 
-    def __init__(self, url: str, data: Path, interval: float, *more: str, prefix: Sequence[str] = ()) -> None:
-        words = ["run", "--publish", "--source", url, "--data", str(data), "--interval", str(interval), *more]
+    def __init__(
+        self,
+        url: str,
+        data: Path,
+        interval: float,
+        *more: str,
+        prefix: Sequence[str] = (),
+        services: Sequence[str] = ("--publish",),
+    ) -> None:
+        words = ["run", *services, "--source", url, "--data", str(data), "--interval", str(interval), *more]
         self.log = data.with_suffix(".log")
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(

@@ -230,6 +230,34 @@ class PortalMetrics:
         self._built_at.set_to_current_time()
 
 
+class CordonMetrics:
+    """The metrics of the cordons of one cluster."""
+
+    def __init__(self, cluster: str, registry: CollectorRegistry) -> None:
+        self._cluster = cluster
+        self._errors = Counter(
+            "allotment_cordon_errors", "Turns that ended with an error.", ["cluster", "reason"], registry=registry
+        )
+        self._nodes = Gauge("allotment_cordoned_nodes", "Nodes with a declared cordon.", ["cluster"], registry=registry)
+        self._troubles = Gauge(
+            "allotment_cordon_troubles", "Declared cordons that are not in force.", ["cluster"], registry=registry
+        )
+
+    def initialize_reasons(self, reasons: Iterable[str]) -> None:
+        """Start the error counter of each reason at 0."""
+        for reason in reasons:
+            self._errors.labels(self._cluster, reason)
+
+    def record_error(self, reason: str) -> None:
+        """Count an error."""
+        self._errors.labels(self._cluster, reason).inc()
+
+    def record_turn(self, nodes: int, troubles: int) -> None:
+        """Record the cordoned nodes, and the reasons why others are not cordoned."""
+        self._nodes.labels(self._cluster).set(nodes)
+        self._troubles.labels(self._cluster).set(troubles)
+
+
 class CommentMetrics:
     """The metrics of the commenter."""
 

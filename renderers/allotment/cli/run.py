@@ -44,6 +44,12 @@ if TYPE_CHECKING:
     help="The file with the credential of the gateway. With it, the portal believes only logins with this credential. It must be"
     " in the Secret of spec.portal.proxySecretName of the platform.",
 )
+@click.option(
+    "--cordons",
+    "cordoned_cluster",
+    metavar="CLUSTER",
+    help="Apply the declared cordons of this cluster to its nodes. Needs rights of its own: run it as a process of its own.",
+)
 @click.option("--source", metavar="URL", required=True, help="The repository of declarations.")
 @branch_option
 @click.option(
@@ -110,6 +116,7 @@ def command(
     cluster: str | None,
     comment: bool,
     portal: bool,
+    cordoned_cluster: str | None,
     portal_listen: str,
     portal_secret_file: Path | None,
     listen: str,
@@ -118,8 +125,8 @@ def command(
     child: bool,
     **options: Any,
 ) -> None:
-    """Run services in the background: publish merged commits, report the state of a cluster, comment on pull requests, and serve
-    the portal.
+    """Run services in the background: publish merged commits, report the state of a cluster, comment on pull requests, serve the
+    portal, and apply cordons.
 
     POST /webhook triggers a check at once, at most every 5 seconds. The services ignore its content. With a secret, only
     signed requests count (X-Hub-Signature-256, X-Gitea-Signature, X-Gitlab-Token). SIGTERM stops the services after their
@@ -131,6 +138,7 @@ def command(
       allot run --source https://git.example.com/acme/gpus --publish --data /data
       allot run --source https://git.example.com/acme/gpus --report eu-1 --data /data
       allot run --source https://git.example.com/acme/gpus --portal --data /data
+      allot run --source https://git.example.com/acme/gpus --cordons eu-1 --data /data
     """
     from allotment.adapters.child_process import wake_on_input
     from allotment.adapters.git.clone import release_clones
@@ -150,9 +158,9 @@ def command(
     )
     from allotment.portal.site.page_gate import PageGate
 
-    if not (publish or cluster or comment or portal):
+    if not (publish or cluster or comment or portal or cordoned_cluster):
         raise click.UsageError(
-            "Name what to run: --publish, --report CLUSTER, --comment, --portal, or several of them."
+            "Name what to run: --publish, --report CLUSTER, --comment, --portal, --cordons CLUSTER, or several of them."
         )
     click.get_current_context().call_on_close(release_clones)
     access = ClusterAccess(**{name: options.pop(name) for name in ClusterAccess._fields})
@@ -173,7 +181,13 @@ def command(
     leader = create_leadership(access, log, wake)
     context = ServiceContext(registry, log, leader.is_leader if leader else lambda: True, wake)
     parts += create_parts(
-        RunOptions(access=access, **options), context, publish=publish, cluster=cluster, comment=comment, gate=gate
+        RunOptions(access=access, **options),
+        context,
+        publish=publish,
+        cluster=cluster,
+        comment=comment,
+        gate=gate,
+        cordoned_cluster=cordoned_cluster,
     )
     freeze_heap()
     stops = [part.stop for part in parts]

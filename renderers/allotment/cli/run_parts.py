@@ -1,4 +1,4 @@
-"""Creates the parts of `allot run` from its options. The parts are a publisher, a reporter, a commenter and the portal."""
+"""Creates the parts of `allot run` from its options. The parts are a publisher, a reporter, a commenter, the portal and the cordons."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from allotment.portal.site.page_gate import PageGate
     from allotment.portal.site.portal_loop import PortalLoop, UpdateReaders
     from allotment.portal.site.site_builder import SiteBuilder
+    from allotment.services.cordons.cordon_loop import CordonLoop
     from allotment.services.publish.publish_loop import PublishLoop
     from allotment.services.pull_requests.comment_loop import CommentLoop, PullServices
     from allotment.services.reporter.reporter import Reporter
 
-    RunPart = PublishLoop | Reporter | CommentLoop | PortalLoop | ChildProcess
+    RunPart = PublishLoop | Reporter | CommentLoop | PortalLoop | CordonLoop | ChildProcess
 
 _CHILD_PARAMETERS = (
     "source",
@@ -76,6 +77,7 @@ def create_parts(
     cluster: str | None,
     comment: bool,
     gate: PageGate | None,
+    cordoned_cluster: str | None = None,
 ) -> list[RunPart]:
     """Return the parts to run, the publisher first. If there are other parts, the commenter runs in a child process.
 
@@ -89,6 +91,8 @@ def create_parts(
         clone = Clone.open_or_create(options.data / "report")
         urls = clone.run_with_repair(lambda: _find_branch_urls(clone, options))
         parts.append(create_reporter(cluster, options.access, clone, urls, options.report_interval, context))
+    if cordoned_cluster is not None:
+        parts.append(_create_cordon_loop(cordoned_cluster, options, context))
     if gate is not None:
         parts.append(_create_portal_loop(options, context, gate))
     if comment:
@@ -126,6 +130,25 @@ def _create_publish_loop(options: RunOptions, context: ServiceContext) -> Publis
         options.branch,
         publisher,
         Metrics(context.registry),
+        context.log,
+        options.interval,
+        is_leader=context.is_leader,
+    )
+
+
+def _create_cordon_loop(cluster: str, options: RunOptions, context: ServiceContext) -> CordonLoop:
+    from allotment.adapters.cluster.api import ApiServer
+    from allotment.adapters.cluster.nodes import Nodes
+    from allotment.adapters.metrics import CordonMetrics
+    from allotment.services.cordons.cordon_loop import CordonLoop, CordonTarget
+
+    clone = Clone.open_or_create(options.data / "cordons")
+    target = CordonTarget(cluster, clone, Remote(clone, options.source, keep=True), options.branch)
+    return CordonLoop(
+        target,
+        Nodes(ApiServer.from_kubeconfig(options.access.kubeconfig, options.access.context)),
+        lambda commit_source: choose_day(commit_source, None),
+        CordonMetrics(cluster, context.registry),
         context.log,
         options.interval,
         is_leader=context.is_leader,

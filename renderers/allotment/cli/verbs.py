@@ -102,8 +102,8 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         "`allot pool list` lists the node pools, `allot stock list` their units; `allot pool add` declares a NodePool"
     ),
     ("cordon", "uncordon", "drain"): (
-        "not yet: run `kubectl cordon NODE`; `allot instance list --node NODE` lists its instances, and `allot instance stop"
-        " TENANT/NAME` stops an instance"
+        "`allot node cordon CLUSTER/NODE` takes a node out of service, `allot node drain` also moves its instances, and `allot"
+        " node uncordon` returns it to service"
     ),
     ("clusters",): (
         "`allot cluster list` lists the clusters; `allot cluster add` declares a cluster, and `allot bootstrap` writes its"

@@ -115,6 +115,14 @@ STOCK_OPTIONS: Table = (
     ),
     OptionRow("warm", "NUMBER", "The number of free units that placeholders keep warm. Default: all.", "spec.warm"),
 )
+CORDON_OPTIONS: Table = (
+    OptionRow("pool", "POOL", "The NodePool of the node. Default: the only pool of the cluster.", "spec.nodePool"),
+    OptionRow("reason", "TEXT", "The reason, which the tenants of the node read.", "spec.reason"),
+    OptionRow("evidence", "TEXT", "The evidence for the reason, such as an alert.", "spec.evidence"),
+    OptionRow("from", "DAY", "The first day of the cordon. Default: today.", "spec.from", parameter="start"),
+    OptionRow("until", "DAY", "The first day without the cordon. Default: it ends with `uncordon`.", "spec.until"),
+    OptionRow("name", "NAME", "The name of the Cordon. Default: the first part of the node's name."),
+)
 GPU_SPEC_OPTIONS: Table = (
     OptionRow(
         "gpu",

@@ -26,6 +26,7 @@ FILE_RULES = {
     " of at least 8 bits, and of at least 16 for IPv6.",
     "cluster": "A tenant is published only if all clusters in which it declares resources are valid. While a cluster's declarations"
     " have an error, the cluster and its tenants keep their last published manifests.",
+    "cordon-days": "A cordon ends after it begins.",
     "date": 'A date is quoted, such as "2026-01-31". It begins at midnight in the platform\'s billing time zone.',
     "depth": "Mappings and lists are nested at most 32 levels deep, in the values of a chart at most 16.",
     "digest": "A digest is sha256: and 64 hexadecimal digits. Only a chart from a registry may have a digest, since Argo CD pulls it by digest.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import ssl
 import threading
@@ -126,15 +127,38 @@ class ApiServer:
         `read_seconds` is the longest wait for the next bytes; None waits for as long as the server does. Raises ApiError
         or ApiUnavailable. With `reads_reason`, an ApiError has the API server's reason, and a slow body delays it.
         """
+        return self._request(
+            "GET", path, {"Accept": accept}, read_seconds, {"fields": dict(query)}, reads_reason=reads_reason
+        )
+
+    def send(self, method: str, path: str, body: Mapping[str, Any], content_type: str, seconds: float) -> bytes:
+        """Send a JSON body that changes an object, and return the body of the response.
+
+        `seconds` limits the wait as in `read`. Raises ApiError, with the API server's reason, or ApiUnavailable.
+        """
+        headers = {"Accept": "application/json", "Content-Type": content_type}
+        content = {"body": json.dumps(body).encode()}
+        answer = self._request(method, path, headers, seconds, content, reads_reason=True)
+        return read_body(answer, seconds, MOST_BYTES)
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        read_seconds: float | None,
+        content: Mapping[str, Any],
+        *,
+        reads_reason: bool,
+    ) -> urllib3.BaseHTTPResponse:
         with self._lock:
             pool, configuration = self._pool, self._configuration
         try:
-            headers = {"Accept": accept, **_authorization_header(configuration)}
             answer: urllib3.BaseHTTPResponse = pool.request(
-                "GET",
+                method,
                 f"{configuration.host}{path}",
-                fields=dict(query),
-                headers=headers,
+                headers={**headers, **_authorization_header(configuration)},
+                **content,
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
                 preload_content=False,
                 retries=False,

@@ -19,6 +19,8 @@ from allotment.edits.option_tables import Table
 from allotment.problems import OperationRefused, escape_unprintable, pluralize, quote_value
 
 if TYPE_CHECKING:
+    import datetime
+
     from click.shell_completion import CompletionItem
 
     from allotment.edits.change_set import ChangeSet
@@ -114,6 +116,16 @@ def run_field_change(
         run_change(options, build, confirm, check_first)
     except InvalidField as error:
         raise OperationRefused(error.name_input(inputs)) from None
+
+
+def read_billing_day(declarations: Declarations) -> datetime.date:
+    """Return the day in the billing time zone."""
+    import zoneinfo
+
+    from allotment.cli import options
+    from allotment.edits.spec_edits import read_time_zone
+
+    return options.today(zoneinfo.ZoneInfo(read_time_zone(declarations)))
 
 
 def read_file(option: str, path: Path) -> bytes:

@@ -12,6 +12,7 @@ from allotment.cli.completers import complete_gpu_specs
 from allotment.cli.edit_commands.field_options import (
     RequiredOption,
     list_choices,
+    read_billing_day,
     require_options,
     require_table_options,
     run_field_change,
@@ -20,8 +21,6 @@ from allotment.cli.edit_commands.field_options import (
 from allotment.edits.option_tables import GPU_SPEC_OPTIONS, list_inputs
 
 if TYPE_CHECKING:
-    import datetime
-
     from allotment.declared.kinds.declaration import Lifecycle
     from allotment.edits.change_set import ChangeSet
     from allotment.edits.declarations import Declarations
@@ -56,7 +55,7 @@ def add(*, name: str, options: ChangeOptions, **values: Any) -> None:
     def build(declarations: Declarations) -> ChangeSet:
         models = f"a GPU model: {list_choices(list_gpu_models(declarations))}"
         require_table_options(GPU_SPEC_OPTIONS, values, {"gpu": models})
-        today = _read_today(declarations)
+        today = read_billing_day(declarations)
         return add_spec(declarations, name, _build_spec(values | {"start": values["start"] or today.isoformat()}))
 
     inputs = {"spec": "--tenancy", "spec.sharing": "--time-slicing, --mps, --mig", **list_inputs(GPU_SPEC_OPTIONS)}
@@ -116,7 +115,7 @@ def price(*, name: str, amount: str, start: str | None, options: ChangeOptions) 
     from allotment.edits.spec_edits import check_price_day, set_price
 
     def check_first(declarations: Declarations) -> None:
-        today = _read_today(declarations)
+        today = read_billing_day(declarations)
         require_options(RequiredOption("--from", start, f"a day after today, {today}, such as {today.year + 1}-01-01"))
         check_price_day(declarations, name, start or "", today)
 
@@ -124,16 +123,6 @@ def price(*, name: str, amount: str, start: str | None, options: ChangeOptions) 
         return set_price(declarations, name, amount, start or "")
 
     run_field_change(options, build, list_inputs(GPU_SPEC_OPTIONS) | {"spec.prices[].perHour": "AMOUNT"}, check_first)
-
-
-def _read_today(declarations: Declarations) -> datetime.date:
-    """Return the day in the billing time zone."""
-    import zoneinfo
-
-    from allotment.cli import options
-    from allotment.edits.spec_edits import read_time_zone
-
-    return options.today(zoneinfo.ZoneInfo(read_time_zone(declarations)))
 
 
 @click.command("deprecate")

@@ -1,0 +1,92 @@
+"""Cordons nodes, drains them and ends their cordons: the edits of `allot node`."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+from allotment.declared.document_editor import SetField, edit_document
+from allotment.declared.inventory import DeclarationFile
+from allotment.declared.kinds.cordon import Cordon
+from allotment.declared.kinds.node_pool import NodePool
+from allotment.declared.layout import Scope
+from allotment.edits.change_set import ChangeSet, merge_change_sets
+from allotment.edits.declarations import Declarations
+from allotment.edits.new_declaration import build_declaration, check_declaration
+from allotment.manifests.yaml_text import without_empty
+from allotment.problems import OperationRefused, quote_value
+
+
+def cordon_node(
+    declarations: Declarations,
+    cluster: str,
+    node: str,
+    values: Mapping[str, str | None],
+    today: datetime.date,
+    *,
+    drain: bool,
+) -> ChangeSet:
+    """Return the change that declares a cordon of a node. `values` has the values of CORDON_OPTIONS.
+
+    Without a first day, the cordon begins `today`. With `drain`, instances move to other nodes. If the node has a cordon
+    already, `drain` changes it, and the other values must be absent. Raises OperationRefused.
+    """
+    scope = Scope("cluster", cluster)
+    cordons = _find_cordons(declarations, scope, node)
+    present = [cordon for cordon in cordons if not cordon.model.spec.has_ended(today)]
+    if present and drain and not any(values.values()):
+        title = f"Drain node {cluster}/{node}"
+        return merge_change_sets([_drain_now(cordon, title) for cordon in present], title)
+    if present:
+        raise OperationRefused(
+            f"{cluster}/{node} has a cordon in {present[0].path}: edit it, or uncordon the node first"
+        )
+    path = declarations.create_path(Cordon, scope, values["name"] or node.partition(".")[0])
+    fields = {
+        "nodePool": _choose_pool(declarations, scope, values["pool"]),
+        "node": node,
+        "reason": values["reason"],
+        "evidence": values["evidence"],
+        "from": values["start"] or today.isoformat(),
+        "until": values["until"],
+        "drain": "Now" if drain else None,
+    }
+    data = check_declaration(path, build_declaration(path, without_empty(fields)))
+    verb = "Drain" if drain else "Cordon"
+    return ChangeSet(f"{verb} node {cluster}/{node}", {path: data}, (f"Node {cluster}/{node}",))
+
+
+def uncordon_node(declarations: Declarations, cluster: str, node: str) -> ChangeSet:
+    """Return the change that removes the cordons of a node. Raises OperationRefused if the node has none."""
+    cordons = _find_cordons(declarations, Scope("cluster", cluster), node)
+    if not cordons:
+        raise OperationRefused(
+            f"no cordon names node {quote_value(node)} of cluster {cluster}; a cordon without `node` takes the whole pool, and"
+            " ends when its file is removed"
+        )
+    changes = {cordon.path: None for cordon in cordons}
+    return ChangeSet(f"Uncordon node {cluster}/{node}", changes, (f"Node {cluster}/{node}",))
+
+
+def _find_cordons(declarations: Declarations, scope: Scope, node: str) -> list[DeclarationFile[Cordon]]:
+    """Return the cordons of a node, sorted by name."""
+    declarations.check_scope(scope)
+    cordons = [declarations.find(Cordon, scope, name) for name in declarations.list_names(Cordon, scope)]
+    return [cordon for cordon in cordons if cordon.model.spec.node == node]
+
+
+def _drain_now(cordon: DeclarationFile[Cordon], title: str) -> ChangeSet:
+    data = edit_document(cordon.data, Cordon, [SetField(("spec", "drain"), "Now")])
+    return ChangeSet(title, {cordon.path: data}, (f"Cordon {cordon.model.name}",))
+
+
+def _choose_pool(declarations: Declarations, scope: Scope, pool: str | None) -> str:
+    """Return the pool of a node: the named pool, or the only pool of the cluster. Raises OperationRefused."""
+    names = declarations.list_names(NodePool, scope)
+    if pool is not None:
+        return declarations.find(NodePool, scope, pool).model.name
+    if len(names) != 1:
+        raise OperationRefused(
+            f"--pool: the node pools of {scope.name} are {', '.join(names) or 'none'}: name the pool of the node"
+        )
+    return names[0]

@@ -1,0 +1,1 @@
+"""Applies the declared cordons of a cluster to its nodes."""
