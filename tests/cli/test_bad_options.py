@@ -20,7 +20,7 @@ from allotment.cli.main import allot as root_command
 
 CASES_FILE = Path(__file__).with_name("bad_options.txt")
 SHORT = {"<hash>": "a" * 64, "<long>": "x" * 101}  # stand for values that would make a line too long
-FREE_TEXTS = {"--description", "--arg"}  # accept any text
+FREE_TEXTS = {"--description", "--arg", "--evidence"}  # accept any text
 LOCATIONS = {"-C", "--repo"}
 
 

@@ -44,6 +44,8 @@ NAMES = [
     (r"NODE", "eu-1-l4-2"),
     (r"TENANT", "solo-ada"),
     (r"CLUSTER", "eu-1"),
+    (r"\bNODE\b", "gpu-l4-03"),
+    (r"\bPOOL\b", "l4-ts4"),
     (r"USER", "ada"),
     (r"LOGIN", "ada-k"),
     (r"GPU_SPEC", "l4-whole"),

@@ -27,6 +27,7 @@ class Request(BaseHTTPRequestHandler):
         self.query = {key: values[0] for key, values in parse_qs(parts.query).items()}
         self.request_path = parts.path
         self.watches = self.query.get("watch") == "true"
+        self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         with self.server.lock:
             self.server.requests.append(self)
             answer = next(self.server.script, None)
@@ -37,6 +38,8 @@ class Request(BaseHTTPRequestHandler):
             answer(self)
         except (BrokenPipeError, ConnectionResetError):
             return
+
+    do_PATCH = do_DELETE = do_GET  # noqa: N815  # the names of http.server
 
     def log_message(self, format: str, *args: Any) -> None:
         return

@@ -102,7 +102,7 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         "`allot pool list` lists the node pools, `allot stock list` their units; `allot pool add` declares a NodePool"
     ),
     ("cordon", "uncordon", "drain"): (
-        "`allot node cordon CLUSTER/NODE` takes a node out of service, `allot node drain` also moves its instances, and `allot"
+        "`allot node cordon CLUSTER/NODE --pool POOL --reason TEXT` takes a node out of service, `allot node drain` also moves its instances, and `allot"
         " node uncordon` returns it to service"
     ),
     ("clusters",): (

@@ -46,29 +46,33 @@ def plan_nodes(cluster: ScopeDeclarations, nodes: Iterable[Node], day: datetime.
     """
     nodes_by_name = {node.name: node for node in nodes}
     troubles: list[str] = []
-    wanted: dict[str, list[Cordon]] = {}
+    cordons_by_node: dict[str, list[Cordon]] = {}
     for cordon in list_active_cordons(cluster, day):
         names = _find_nodes(cluster, cordon.model, nodes_by_name)
         if not names:
             troubles.append(_describe_absence(cordon.model))
         for name in names:
-            wanted.setdefault(name, []).append(cordon.model)
+            cordons_by_node.setdefault(name, []).append(cordon.model)
     limit = _read_limit(cluster)
-    order = sorted(wanted, key=lambda name: (not nodes_by_name[name].cordons, name))
+    order = sorted(cordons_by_node, key=lambda name: (not nodes_by_name[name].cordons, name))
     if order[limit:]:
         troubles.append(
             f"{', '.join(order[limit:])}: not cordoned, because the cluster allows {limit} cordoned nodes at a time"
         )
     cordoned_nodes = frozenset(order[:limit])
-    changes = [change for name in order[:limit] if (change := _cordon(nodes_by_name[name], wanted[name])) is not None]
-    returning_nodes = [node for node in nodes_by_name.values() if node.cordons and node.name not in wanted]
+    changes = [
+        change for name in order[:limit] if (change := _cordon(nodes_by_name[name], cordons_by_node[name])) is not None
+    ]
+    returning_nodes = [node for node in nodes_by_name.values() if node.cordons and node.name not in cordons_by_node]
     if faults := sorted(f"{kind} {name}" for kind, name in cluster.invalid):
         troubles += [f"{node.name} stays cordoned, because {faults[0]} is invalid" for node in returning_nodes]
     else:
         changes += [
             NodeChange(node, (), node.is_unschedulable and node.is_cordoned_before, False) for node in returning_nodes
         ]
-    drained_nodes = frozenset(name for name in cordoned_nodes if any(_drains(cordon) for cordon in wanted[name]))
+    drained_nodes = frozenset(
+        name for name in cordoned_nodes if any(_drains(cordon) for cordon in cordons_by_node[name])
+    )
     return NodePlan(changes, cordoned_nodes, drained_nodes, troubles)
 
 
