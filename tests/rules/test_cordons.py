@@ -92,7 +92,7 @@ def test_more_nodes_than_the_cluster_allows_need_a_larger_number_in_the_cluster(
     cordon(sample, "first", "node: gpu-7")
     assert lines(allot, sample, "cordon") == []
     place = cordon(sample, "second", pool="l4-whole")
-    remedy = "cordon them one after another, or write maxCordonedNodes: 3 in the Cluster"
+    remedy = "choose different days, or write maxCordonedNodes: 3 in the Cluster"
     limit = f"{place}3 nodes of cluster eu-1 are cordoned on {DAY}, and the cluster allows 1: {remedy} [cordon]"
     assert limit in lines(allot, sample, "cordon")
     edit(sample, "clusters/eu-1/cluster.yaml", "maxCordonedNodes: 1", "maxCordonedNodes: 3")

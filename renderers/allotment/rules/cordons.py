@@ -49,7 +49,7 @@ def _check_node_limit(
     cordon, is_changed = _find_cause(cluster, active, tally)
     message = (
         f"{pluralize(nodes, 'node')} of cluster {cluster.name} are cordoned on {day}, and the cluster allows {limit}:"
-        f" cordon them one after another, or write maxCordonedNodes: {nodes} in the Cluster"
+        f" choose different days, or write maxCordonedNodes: {nodes} in the Cluster"
     )
     yield cordon.make_finding("spec.from", message, RULE, warning=not is_changed, related=(declared.path,))
 

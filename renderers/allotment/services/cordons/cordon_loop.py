@@ -1,4 +1,4 @@
-"""Applies the merged cordons of a cluster: cordons nodes, deletes placeholders there, and moves instances, one at a time."""
+"""Applies the merged cordons of a cluster: cordons nodes, deletes their placeholders, and moves instances in turn."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_ATTEMPTS = 3  # a node that somebody else makes schedulable is cordoned this
 
 
 class CordonTarget(NamedTuple):
-    """The cluster whose cordons are applied, and the repository, remote and branch of the declarations."""
+    """The name of the cluster, and the repository, remote and branch of the declarations."""
 
     cluster: str
     repository: Repository
@@ -39,7 +39,7 @@ class CordonTarget(NamedTuple):
 
 
 class _Move(NamedTuple):
-    """An instance whose pod was deleted: its number of pods then, and the time of the deletion."""
+    """The move of an instance: its number of pods before, and the time of the deletion of a pod."""
 
     tenant: str
     instance: str

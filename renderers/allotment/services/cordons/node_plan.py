@@ -28,7 +28,7 @@ class NodePlan(NamedTuple):
     """The changes of nodes.
 
     - `cordoned_nodes` are the nodes that are, or become, cordoned.
-    - `drained_nodes` are those whose instances have to move.
+    - `drained_nodes` are the cordoned nodes that instances have to leave.
     - `troubles` are the reasons why a declared cordon is not in force, or why a cordon stays.
     """
 
