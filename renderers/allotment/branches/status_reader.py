@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -12,12 +12,14 @@ import msgspec
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
 from allotment.branches.status_branches import (
+    CAPACITY,
     CLUSTER,
     list_fetched_commits,
     read_status_branches,
     tenant_of,
     tenant_path,
 )
+from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.tenant_resources import SNAPSHOT, STORAGE
 from allotment.diff.cold_starts import ColdStartTime
 from allotment.manifests.yaml_text import Malformed
@@ -30,6 +32,7 @@ from allotment.observed.status import (
     ImplausibleStatus,
     TenantStatus,
     Transition,
+    parse_capacity_usage,
     parse_cluster_status,
     parse_tenant_status,
 )
@@ -183,6 +186,36 @@ def read_cached_storage_sizes(
                 if storage.claim:
                     sizes[storage.name] = max(sizes.get(storage.name, 0), int(parse_quantity(storage.size)))
     return sizes
+
+
+class CachedNodes(NamedTuple):
+    """The nodes of a cluster: the instances on each as `<tenant>/<name>`, and the node pool of each recorded node."""
+
+    instances: Mapping[str, frozenset[str]]
+    pools: Mapping[str, str]
+
+    def list_nodes(self, pool: str) -> set[str]:
+        """Return the recorded nodes of a node pool."""
+        return {node for node, name in self.pools.items() if name == pool}
+
+
+def read_cached_nodes(
+    repository: Repository, cluster: str, key: str | None, tenants: Iterable[str], *, is_at_origin: bool
+) -> CachedNodes:
+    """Return the nodes of a cluster with the instances of `tenants`. The data comes from the last fetch."""
+    instances: dict[str, set[str]] = {}
+    pools: dict[str, str] = {}
+    for data in _read_cached_versions(repository, cluster, key, CAPACITY, is_at_origin=is_at_origin):
+        with contextlib.suppress(Malformed):
+            usage = parse_capacity_usage(data).usage
+            pools |= {interval.node: interval.name for interval in usage if interval.kind == NodePool.__name__}
+    for tenant in tenants:
+        for data in _read_cached_versions(repository, cluster, key, tenant_path(tenant), is_at_origin=is_at_origin):
+            with contextlib.suppress(Malformed):
+                for instance in parse_tenant_status(data).instances:
+                    for node in instance.nodes:
+                        instances.setdefault(node, set()).add(f"{tenant}/{instance.name}")
+    return CachedNodes({node: frozenset(names) for node, names in instances.items()}, pools)
 
 
 def _read_cached_versions(

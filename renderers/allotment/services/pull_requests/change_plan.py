@@ -36,6 +36,7 @@ from allotment.services.check.repository_check import RepositoryCheck, check_rep
 from allotment.services.check.workers import count_cores
 from allotment.services.publish.rendered_catalog_check import check_rendered_catalog
 from allotment.services.pull_requests.brake_forecast import read_cached_items
+from allotment.services.pull_requests.cordon_effects import create_node_reader
 from allotment.services.pull_requests.merge_plan import (
     MergePlan,
     PlanOptions,
@@ -98,6 +99,7 @@ def plan_change(
             processes=processes or count_cores(),
             base_check=first,
             read_sizes=create_size_reader(local_repository, base),
+            read_nodes=create_node_reader(local_repository, base),
             cached_items=read_cached_items(local_repository, base),
         )
         if head_ref is not None:
@@ -141,6 +143,7 @@ def plan_files(
             processes=count_cores(),
             base_check=None,
             read_sizes=create_size_reader(local_repository, base),
+            read_nodes=create_node_reader(local_repository, base),
             cached_items=read_cached_items(local_repository, base),
             committed=committed,
         )

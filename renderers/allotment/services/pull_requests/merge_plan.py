@@ -45,6 +45,7 @@ from allotment.services.publish.rendered_catalog_check import check_rendered_cat
 from allotment.services.publish.renderer import ClusterRenderer
 from allotment.services.pull_requests.authorization import find_unauthorized_changes
 from allotment.services.pull_requests.brake_forecast import BrakeForecast, CachedItems, find_stopped_deletions
+from allotment.services.pull_requests.cordon_effects import ReadNodes, describe_cordons
 from allotment.services.pull_requests.returning_volumes import ReadSizes, check_returning_volumes
 from allotment.services.pull_requests.self_service import read_self_service_facts
 from allotment.services.pull_requests.tenant_comparison import (
@@ -77,7 +78,7 @@ class PlanOptions(NamedTuple):
     """The options of a plan, as `change_plan.plan_change` describes them.
 
     `committed` is the last commit, if the base of the plan has uncommitted files too. `read_sizes` reads the reported sizes of
-    storages.
+    storages, and `read_nodes` the reported nodes of clusters.
     """
 
     base_name: str
@@ -88,6 +89,7 @@ class PlanOptions(NamedTuple):
     processes: int
     base_check: RepositoryCheck | None
     read_sizes: ReadSizes
+    read_nodes: ReadNodes
     cached_items: CachedItems | None = None
     committed: CommitSource | None = None
 
@@ -193,6 +195,7 @@ class MergePlan:
         )
         returning = check_returning_volumes(resource_changes, self.merge_result, self.options.read_sizes)
         problems += locate_findings(returning, self.merge_result)
+        problems += locate_findings(describe_cordons(*catalog, self.options.read_nodes), self.merge_result)
         return ChangePlan(
             base=self.base.commit,
             head=self.head,
