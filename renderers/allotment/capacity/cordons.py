@@ -1,16 +1,69 @@
-"""Takes the units out of the stocks of a cluster that have no room while nodes are cordoned."""
+"""Takes the units out of the stocks of a cluster that have no room while nodes are cordoned, and lists planned cordons."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from allotment.capacity.units import pack_stocks, pool_stocks
-from allotment.declared.inventory import DeclarationFile, ScopeDeclarations
+from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.cordon import Cordon
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.declared.kinds.stock import Stock
+
+
+class PlannedCordon(NamedTuple):
+    """A cordon that has not ended. `gpu_specs` are the GPUSpecs with units in no other node pool of the cluster.
+
+    `node` is None for all nodes of the pool. `until` is None if no end is declared.
+    """
+
+    cluster: str
+    pool: str
+    node: str | None
+    gpu_specs: frozenset[str]
+    start: datetime.date
+    until: datetime.date | None
+    reason: str
+    moves_instances: bool
+
+    @property
+    def period(self) -> str:
+        """The days of the cordon, for a sentence."""
+        return f"from {self.start}" + (f" until {self.until}" if self.until is not None else "")
+
+    def covers_instance(self, cluster: str, gpu_spec: str, nodes: Collection[str]) -> bool:
+        """Return whether an instance has a pod on a node of the cordon."""
+        on_node = self.node in nodes if self.node is not None else bool(nodes) and gpu_spec in self.gpu_specs
+        return cluster == self.cluster and on_node
+
+
+def list_planned_cordons(catalog: Catalog) -> tuple[PlannedCordon, ...]:
+    """Return the cordons of all clusters that have not ended, sorted by cluster and name."""
+    return tuple(
+        PlannedCordon(
+            cluster.name,
+            spec.node_pool,
+            spec.node,
+            _find_exclusive_specs(cluster, spec.node_pool),
+            spec.start,
+            spec.until,
+            spec.reason,
+            spec.drain == "Now",
+        )
+        for _, cluster in sorted(catalog.clusters.items())
+        for cordon in cluster.of_kind(Cordon).values()
+        if not (spec := cordon.model.spec).has_ended(catalog.as_of)
+    )
+
+
+def _find_exclusive_specs(cluster: ScopeDeclarations, pool: str) -> frozenset[str]:
+    pools: dict[str, set[str]] = {}
+    for stock in cluster.of_kind(Stock).values():
+        pools.setdefault(stock.model.spec.gpu_spec, set()).add(stock.model.spec.node_pool)
+    return frozenset(spec for spec, names in pools.items() if names == {pool})
 
 
 def list_active_cordons(cluster: ScopeDeclarations, day: datetime.date) -> list[DeclarationFile[Cordon]]:

@@ -6,6 +6,7 @@ import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
+from allotment.capacity.cordons import PlannedCordon, list_planned_cordons
 from allotment.capacity.pricing import hourly_price, hourly_storage_price
 from allotment.capacity.units import memory_per_device
 from allotment.declared.inventory import Catalog
@@ -32,13 +33,14 @@ class Offers(NamedTuple):
     """The offers of a catalog by name, with the prices of a day.
 
     The prices of storages and of snapshots are per GiB and hour; a price is None if the StorageSpec is not for sale. `domains`
-    has the domain of each cluster.
+    has the domain of each cluster. `cordons` are the cordons that have not ended.
     """
 
     gpu_specs: dict[str, SpecOffer]
     storage_prices: dict[str, Decimal | None]
     snapshot_prices: dict[str, Decimal | None]
     domains: dict[str, str]
+    cordons: tuple[PlannedCordon, ...]
 
     @property
     def models_by_spec(self) -> dict[str, str]:
@@ -69,6 +71,7 @@ def read_offers(catalog: Catalog) -> Offers:
             for name, folder in catalog.clusters.items()
             if (declared := folder.get_singleton(Cluster)) is not None
         },
+        list_planned_cordons(catalog),
     )
 
 

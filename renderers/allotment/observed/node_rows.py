@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from allotment.capacity.cordons import PlannedCordon
 from allotment.declared.kinds.node_pool import NodePool
 from allotment.observed.resource_rows import InstanceRowOutput
 from allotment.observed.status import CapacityUsage
@@ -14,18 +15,20 @@ from allotment.output_part import Part
 class NodeRowOutput(Part, frozen=True, kw_only=True):
     """A node of a node pool. `since` is its creation time, or the time when the record of its cluster began, if that is later.
 
-    `instances` are the instances with a pod on the node, as `<tenant>/<name>`.
+    `cordons` are the days and the reasons of the cordons of the node that have not ended. `instances` are the instances with a
+    pod on the node, as `<tenant>/<name>`.
     """
 
     cluster: str
     name: str
     pool: str
     since: str
+    cordons: tuple[str, ...]
     instances: tuple[str, ...]
 
 
 def build_node_rows(
-    capacities: Mapping[str, CapacityUsage], instances: Iterable[InstanceRowOutput]
+    capacities: Mapping[str, CapacityUsage], instances: Iterable[InstanceRowOutput], cordons: Collection[PlannedCordon]
 ) -> Iterator[NodeRowOutput]:
     """Yield a row for each node that exists according to `capacities`, which maps clusters to their recorded capacity."""
     instances_by_node: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -40,5 +43,11 @@ def build_node_rows(
                 name=interval.node,
                 pool=interval.name,
                 since=interval.start_time,
+                cordons=tuple(
+                    f"{cordon.period}: {cordon.reason}"
+                    for cordon in cordons
+                    if (cordon.cluster, cordon.pool) == (cluster, interval.name)
+                    and cordon.node in (None, interval.node)
+                ),
                 instances=tuple(sorted(instances_by_node[cluster, interval.node])),
             )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import Literal, TypeVar
 
 import msgspec
 
+from allotment.capacity.cordons import PlannedCordon
 from allotment.capacity.offers import Offers, count_held_units, declared_instance_cost, declared_storage_cost
 from allotment.declared.tenant_facts import InstanceFacts, StorageFacts, TenantFacts
 from allotment.declared.tenant_resources import INSTANCE, STORAGE
@@ -44,7 +45,7 @@ class InstanceRowOutput(Part, frozen=True, kw_only=True):
     `state` is the declared state; it is null if the instance is not declared, or if its file is invalid. `reportedState`,
     `reason` and `message` are as in `allot status`; they are empty for a pull request. `units` are the units that the instance holds now: 0 if it is stopped.
     `readyReplicas` is null if the cluster has not reported the instance. `gpuMemory` is the memory of each GPU or GPU
-    slice. `nodes` are the nodes of its pods, as the cluster reports them. `costPerHour` is in the currency of the list; it is null if the cost is unknown. `pullRequest` is null unless the
+    slice. `nodes` are the nodes of its pods, as the cluster reports them. `maintenance` has the days and the reason of the cordons of these nodes, and their effect on the instance; it is null without a cordon. `costPerHour` is in the currency of the list; it is null if the cost is unknown. `pullRequest` is null unless the
     row is from an open pull request.
     """
 
@@ -66,6 +67,7 @@ class InstanceRowOutput(Part, frozen=True, kw_only=True):
     url: str | None
     since: str | None
     nodes: tuple[str, ...]
+    maintenance: str | None
     cost_per_hour: Decimal | None
     storages: tuple[str, ...]
     labels: dict[str, str]
@@ -174,6 +176,7 @@ def declared_instance_row(
         url=None,
         since=None,
         nodes=(),
+        maintenance=None,
         cost_per_hour=declared_instance_cost(facts, tenant, offers),
         storages=facts.storages,
         labels=facts.labels,
@@ -187,6 +190,7 @@ def instance_row(
 ) -> InstanceRowOutput:
     """Return the row of an instance. `facts` is None if the instance is not declared or its file is invalid."""
     resource, observed = status.resource, status.observed if isinstance(status.observed, Instance) else None
+    nodes = observed.nodes if observed is not None else ()
     declared = facts if facts is not None else _NO_INSTANCE._replace(gpu_spec=status.gpu_spec)
     row = declared_instance_row(declared, tenant, offers, status.path, None)
     return msgspec.structs.replace(
@@ -201,8 +205,23 @@ def instance_row(
         ready=observed.ready_replicas if observed is not None else None,
         url=observed.url or None if observed is not None else None,
         since=observed.since or None if observed is not None else None,
-        nodes=observed.nodes if observed is not None else (),
+        nodes=nodes,
+        maintenance=describe_maintenance(offers.cordons, resource.cluster, declared.gpu_spec, nodes) or None,
         cost_per_hour=row.cost_per_hour if facts is not None else None,
+    )
+
+
+def describe_maintenance(cordons: Iterable[PlannedCordon], cluster: str, gpu_spec: str, nodes: Collection[str]) -> str:
+    """Return the days, the reason and the effect of each cordon of the nodes of an instance; empty without a cordon."""
+    return "; ".join(
+        f"{cordon.period}: {cordon.reason}; "
+        + (
+            f"the instance restarts on another node on {cordon.start}"
+            if cordon.moves_instances
+            else "the instance stays there until it stops, and then starts on another node"
+        )
+        for cordon in cordons
+        if cordon.covers_instance(cluster, gpu_spec, nodes)
     )
 
 

@@ -48,5 +48,6 @@ def node_columns(now: datetime.datetime) -> list[ListColumn[NodeRowOutput]]:
         ListColumn("pool", lambda row: row.pool),
         ListColumn("age", lambda row: format_age(row.since, now) or "-", lambda row: age_key(row.since, now)),
         ListColumn("instances", lambda row: str(len(row.instances)), lambda row: len(row.instances)),
+        ListColumn("cordon", lambda row: "; ".join(row.cordons) or "-"),
         ListColumn("names", lambda row: ",".join(row.instances) or "-", wide=True),
     ]

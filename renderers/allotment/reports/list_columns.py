@@ -38,6 +38,7 @@ def instance_columns(now: datetime.datetime, currency: str, *, pending: bool) ->
         ListColumn("labels", lambda row: format_labels(row.labels), wide=True),
         ListColumn("node", lambda row: ",".join(row.nodes) or "-", wide=True),
         ListColumn("reason", lambda row: row.reason or "-", wide=True),
+        ListColumn("maintenance", lambda row: row.maintenance or "-", wide=True),
         ListColumn("url", lambda row: (row.url or "") if row.reported_state == RUNNING else "", long=True),
     ]
     return [*columns[:-1], pending_column(), columns[-1]] if pending else columns

@@ -16,6 +16,7 @@ def instance_facts(row: InstanceRowOutput, currency: str) -> FactList:
             ("GPU", f"{row.gpu_model or 'unknown'}, {row.gpu_memory or '-'}"),
             ("Replicas", row.replicas),
             ("Units held", row.units),
+            ("Maintenance", row.maintenance or ""),
             ("Storages", " ".join(row.storages)),
             ("Labels", format_labels(row.labels)),
             ("Cost per hour", f"{format_cost(row.cost_per_hour)} {currency}"),

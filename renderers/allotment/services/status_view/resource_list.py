@@ -118,7 +118,7 @@ class ListingReader:
             stocks=tuple(stocks),
             specs=tuple(build_spec_rows(catalog, offers, stocks)),
             pools=tuple(sorted({pool for cluster in catalog.clusters.values() for pool in cluster.of_kind(NodePool)})),
-            nodes=tuple(build_node_rows(capacities, instances)),
+            nodes=tuple(build_node_rows(capacities, instances, offers.cordons)),
             reports=tuple(
                 msgspec.structs.replace(status, stocks=(), cold_starts=()) for status in view.reported_status.clusters
             ),
