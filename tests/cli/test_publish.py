@@ -26,6 +26,16 @@ from allotment.observed.status import Instance, TenantStatus, dump_status
 WEBUI = "tenants/solo-ada/instances/webui.yaml"
 STOPPED = ("spec:\n", "spec:\n  state: Stopped\n")
 GROUP = "tenants/uni-lab/instances/group-a.yaml"
+CORDON = f"""\
+apiVersion: allotment.dev/v1alpha1
+kind: Cordon
+metadata:
+  name: driver
+spec:
+  nodePool: l4-ts4
+  reason: New driver
+  from: "{DAY}"
+"""
 STOP = ("state: Running", "state: Stopped")
 OVERSOLD = (
     "warning: clusters/eu-1/stocks/l4-quarter.yaml:9:10: spec.count: 17 units of l4-quarter are held in eu-1,"
@@ -683,6 +693,30 @@ def test_a_stock_below_what_is_held_stops_nobody_and_is_told(published: Place) -
     assert published.merged().err == OVERSOLD + waits, "who waits holds nothing"
     edit(published.root, GROUP, "replicas: 5", "replicas: 3")
     assert published.merged().err == waits, "two were given back"
+
+
+def test_a_cordon_stops_nobody_and_lets_no_newcomer_start(published: Place) -> None:
+    before = published.tree("eu-1")
+    cordon = published.root / "clusters/eu-1/cordons/driver.yaml"
+    cordon.write_text(CORDON)
+    result = published.merged()
+    assert (result.code, "retained" in result.err) == (0, False)
+    after = published.tree("eu-1")
+    stock = "platform/stock/l4-quarter.rendered.yaml"
+    assert {path for path in after if after[path] != before[path] and "marker" not in path} == {stock}
+    placeholders = deployment(published, stock)
+    assert (placeholders["spec"]["replicas"], placeholders["metadata"]["annotations"]["allotment.dev/units"]) == (
+        0,
+        "0",
+    )
+    unlimited(published)
+    another(published, "newcomer")
+    waits = "waits: uni-lab/newcomer: gets 0 of 1 units of l4-quarter on eu-1, other instances hold the rest"
+    assert waits in published.merged().err
+    cordon.unlink()
+    assert "waits" not in published.merged().err
+    newcomer = deployment(published, "tenants/uni-lab/compute/newcomer.rendered.yaml")
+    assert newcomer["metadata"]["annotations"]["allotment.dev/units"] == "1"
 
 
 def test_a_stock_that_is_gone_is_told_with_those_who_hold_its_units(published: Place) -> None:

@@ -76,7 +76,7 @@ def _oversold_finding(
             "would run",
             _claim_advice(over) + _resize_outlook(over, tally),
         )
-    if unit_usage.excess <= sum(stock.model.spec.cordoned_units for stock in unit_usage.stocks.all_stocks):
+    if _is_caused_by_cordons(unit_usage):
         return None
     if stocks:
         return _finding_at_stock(unit_usage, claims)._replace(warning=tally.has_base)
@@ -138,13 +138,18 @@ def check_retained_units(catalog: Catalog, allocated_claims: Iterable[UnitClaim]
     """
     everything = [claim for claim in allocated_claims if claim.units]
     for unit_usage in compute_unit_usage(catalog, everything):
-        if unit_usage.excess:
+        if unit_usage.excess and not _is_caused_by_cordons(unit_usage):
             cluster = path_of("Cluster", Scope("cluster", unit_usage.cluster), unit_usage.cluster)
             stocks = [(stock.path, COUNT_FIELD) for stock in unit_usage.stocks.all_stocks]
             place: FileField = stocks[0] if stocks else (cluster, ())
             yield _build_finding(
                 unit_usage, _claims_on_spec(unit_usage, everything), place, "are held", RESTORE_STOCK_ADVICE
             )
+
+
+def _is_caused_by_cordons(unit_usage: UnitUsage) -> bool:
+    """Return whether the oversold units would have room without cordons."""
+    return unit_usage.excess <= sum(stock.model.spec.cordoned_units for stock in unit_usage.stocks.all_stocks)
 
 
 def _claims_on_spec(unit_usage: UnitUsage, claims: Iterable[UnitClaim]) -> list[UnitClaim]:
