@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import re
 
 import pytest
 from tests.conftest import PROJECT
 
 from allotment.adapters.folder_source import FolderSource
-from allotment.edits.cordon_edits import cordon_node, uncordon_node
+from allotment.edits.cordon_edits import cordon_node, renew_nodes, uncordon_node
 from allotment.edits.option_tables import CORDON_OPTIONS
 from allotment.problems import OperationRefused
 from allotment.services.changes.declared_files import open_declarations
@@ -61,6 +62,35 @@ def test_an_ended_cordon_makes_room_for_another() -> None:
     later = TODAY + datetime.timedelta(1)
     (path,) = cordon_node(DECLARED, "eu-1", "gpu-l4-02", values, later, drain=False).files
     assert path == "clusters/eu-1/cordons/gpu-l4-02.yaml"
+
+
+RENEWAL = {"start": "2026-10-06", "days": "2", "reason": "New image"}
+
+
+def test_a_renewal_cordons_the_nodes_in_turn() -> None:
+    nodes = ["gpu-l4-03", "gpu-l4-01", "gpu-l4-02"]  # the last has a cordon
+    change = renew_nodes(DECLARED, "eu-1", "l4-whole", nodes, RENEWAL, TODAY, drain=True)
+    assert change.title == "Renew 2 nodes of pool eu-1/l4-whole"
+    days = {path: re.findall(r'"(2026-.*)"', (data or b"").decode()) for path, data in change.files.items()}
+    assert days == {
+        "clusters/eu-1/cordons/gpu-l4-01.yaml": ["2026-10-06", "2026-10-08"],
+        "clusters/eu-1/cordons/gpu-l4-03.yaml": ["2026-10-08", "2026-10-10"],
+    }
+    assert all(b"drain: Now" in (data or b"") for data in change.files.values())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pool", "values", "message"),
+    [
+        (["gpu-l4-02"], "l4-whole", {}, "no report has a node of pool eu-1/l4-whole without a cordon"),
+        (["gpu-1"], "l4-hole", {}, "eu-1 has no NodePool named 'l4-hole'; did you mean 'l4-whole'?"),
+        (["gpu-1"], "l4-whole", {"days": "0"}, "--days: '0' is not a whole number from 1 to 30"),
+        (["gpu-1"], "l4-whole", {"start": "soon"}, "--from: 'soon' is not a date: write a day such as 2026-01-31"),
+    ],
+)
+def test_a_renewal_without_sense_is_refused(nodes: list[str], pool: str, values: dict[str, str], message: str) -> None:
+    with pytest.raises(OperationRefused, match=re.escape(message)):
+        renew_nodes(DECLARED, "eu-1", pool, nodes, RENEWAL | values, TODAY, drain=False)
 
 
 def test_the_end_of_a_cordon_removes_its_file() -> None:

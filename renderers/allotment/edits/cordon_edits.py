@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from allotment.declared.document_editor import SetField, edit_document
 from allotment.declared.inventory import DeclarationFile
@@ -12,9 +12,11 @@ from allotment.declared.kinds.node_pool import NodePool
 from allotment.declared.layout import Scope
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
-from allotment.edits.new_declaration import build_declaration, check_declaration
+from allotment.edits.new_declaration import build_declaration, check_declaration, parse_number
 from allotment.manifests.yaml_text import without_empty
-from allotment.problems import OperationRefused, quote_value
+from allotment.problems import OperationRefused, pluralize, quote_value
+
+MAX_DAYS = 30  # of a node in a renewal
 
 
 def cordon_node(
@@ -54,6 +56,50 @@ def cordon_node(
     data = check_declaration(path, build_declaration(path, without_empty(fields)))
     verb = "Drain" if drain else "Cordon"
     return ChangeSet(f"{verb} node {cluster}/{node}", {path: data}, (f"Node {cluster}/{node}",))
+
+
+def renew_nodes(
+    declarations: Declarations,
+    cluster: str,
+    pool: str,
+    nodes: Iterable[str],
+    values: Mapping[str, str],
+    today: datetime.date,
+    *,
+    drain: bool,
+) -> ChangeSet:
+    """Return the change that cordons the nodes of a pool in turn, in the order of their names.
+
+    `values` has the values of RENEWAL_OPTIONS: the first day, the days for each node, and the reason. Nodes with a cordon are
+    left out. Raises OperationRefused if a value is invalid, or if no node is left.
+    """
+    first, days = _read_first_day(values["start"] or today.isoformat()), parse_number(values["days"])
+    if not isinstance(days, int) or not 1 <= days <= MAX_DAYS:
+        raise OperationRefused(f"--days: {quote_value(values['days'])} is not a whole number from 1 to {MAX_DAYS}")
+    scope = Scope("cluster", cluster)
+    declarations.find(NodePool, scope, pool)
+    names = declarations.list_names(Cordon, scope)
+    cordons = [declarations.find(Cordon, scope, name).model.spec for name in names]
+    present = {cordon.node for cordon in cordons if not cordon.has_ended(today)}
+    remaining = sorted(set(nodes) - present)
+    if not remaining:
+        raise OperationRefused(
+            f"no report has a node of pool {cluster}/{pool} without a cordon, so there is nothing to renew"
+        )
+    changes = []
+    for number, node in enumerate(remaining):
+        start, until = (first + datetime.timedelta(days * count) for count in (number, number + 1))
+        fields = {"pool": pool, "reason": values["reason"], "start": start.isoformat(), "until": until.isoformat()}
+        cordon = {**dict.fromkeys(("evidence", "name")), **fields}
+        changes.append(cordon_node(declarations, cluster, node, cordon, today, drain=drain))
+    return merge_change_sets(changes, f"Renew {pluralize(len(changes), 'node')} of pool {cluster}/{pool}")
+
+
+def _read_first_day(text: str) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise OperationRefused(f"--from: {quote_value(text)} is not a date: write a day such as 2026-01-31") from None
 
 
 def uncordon_node(declarations: Declarations, cluster: str, node: str) -> ChangeSet:

@@ -123,6 +123,11 @@ CORDON_OPTIONS: Table = (
     OptionRow("until", "DAY", "The first day without the cordon. Default: it ends with `uncordon`.", "spec.until"),
     OptionRow("name", "NAME", "The name of the Cordon. Default: the first part of the node's name."),
 )
+RENEWAL_OPTIONS: Table = (
+    OptionRow("from", "DAY", "The first day of the first node. Default: today.", parameter="start", default=""),
+    OptionRow("days", "NUMBER", "The days for each node. Default: 1.", default="1"),
+    OptionRow("reason", "TEXT", "The reason, which the tenants read. Default: Renewal.", default="Renewal"),
+)
 GPU_SPEC_OPTIONS: Table = (
     OptionRow(
         "gpu",

@@ -1,4 +1,4 @@
-"""`allot node cordon`, `allot node drain` and `allot node uncordon`: declare and remove cordons of nodes."""
+"""`allot node cordon`, `drain`, `renew` and `uncordon`: declare and remove cordons of nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from allotment.cli.change_options import ChangeOptions, change_options
 from allotment.cli.change_run import run_change
 from allotment.cli.completers import complete_clusters, complete_node_pools
 from allotment.cli.edit_commands.field_options import read_billing_day, run_field_change, table_options
-from allotment.edits.option_tables import CORDON_OPTIONS, list_inputs
+from allotment.edits.option_tables import CORDON_OPTIONS, RENEWAL_OPTIONS, list_inputs
 
 if TYPE_CHECKING:
     from allotment.edits.change_set import ChangeSet
@@ -58,6 +58,39 @@ def drain(*, target: str, options: ChangeOptions, **values: Any) -> None:
     _run_cordon(target, options, values, drain=True)
 
 
+@click.command("renew")
+@click.argument("target", metavar="CLUSTER/POOL", shell_complete=complete_clusters)
+@table_options(RENEWAL_OPTIONS)
+@click.option("--drain", is_flag=True, help="Move the instances of each node on its first day.")
+@change_options
+def renew(*, target: str, drain: bool, options: ChangeOptions, **values: Any) -> None:
+    """Cordon the nodes of a pool in turn, so that each of them can be replaced.
+
+    The nodes are those of the last report of the cluster. A node that has a cordon already is left out.
+
+    Exit status: 0 success, 2 no report has a node of the pool, or a value is wrong.
+
+    \b
+    Examples:
+      allot node renew us-1/h100 --from 2027-03-01 --days 2
+      allot node renew us-1/h100 --from 2027-03-01 --drain --reason "New image" --pr
+    """
+    from allotment.cli.list_options import open_listing
+    from allotment.cli.status_options import open_clone
+    from allotment.edits.cordon_edits import renew_nodes
+    from allotment.edits.declarations import split_cluster_name
+
+    cluster, pool = split_cluster_name(target)
+    listing = open_listing(open_clone(options.repo, options.url)).read()
+    nodes = [row.name for row in listing.nodes if (row.cluster, row.pool) == (cluster, pool)]
+
+    def build(declarations: Declarations) -> ChangeSet:
+        today = read_billing_day(declarations)
+        return renew_nodes(declarations, cluster, pool, nodes, values, today, drain=drain)
+
+    run_field_change(options, build, list_inputs(CORDON_OPTIONS))
+
+
 @click.command("uncordon")
 @_node_argument
 @change_options
@@ -91,4 +124,4 @@ def _run_cordon(target: str, options: ChangeOptions, values: dict[str, Any], *, 
     run_field_change(options, build, list_inputs(CORDON_OPTIONS) | {"spec.node": "CLUSTER/NODE"})
 
 
-COMMANDS = (cordon, drain, uncordon)
+COMMANDS = (cordon, drain, renew, uncordon)
