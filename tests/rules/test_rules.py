@@ -547,6 +547,16 @@ def test_a_mig_managers_configuration_may_be_named_by_its_profile(sample: Path, 
     assert allot("validate", "--repo", sample, "--as-of", DAY).code == 0
 
 
+def test_a_deprecated_version_names_the_command_of_its_replacement(sample: Path, allot: Allot) -> None:
+    result = allot("validate", "--repo", sample, "--as-of", DAY)
+    assert result.code == 0
+    assert (
+        "tenants/studio-kite/instances/webui.yaml:14:14: spec.app.version: warning: stable-diffusion-webui 1.10.1 is"
+        " Deprecated: nothing new should use it, use 1.11.0 with `allot set instance/studio-kite/webui app.version=1.11.0`"
+        " [lifecycle]" in result.lines
+    )
+
+
 def test_retired_offers_only_warn_who_uses_them_already(sample: Path, allot: Allot) -> None:
     edit(sample, "platform/specs/l4-quarter.yaml", "spec:\n", "spec:\n  lifecycle: Retired\n")
     result = allot("validate", "--repo", sample, "--as-of", DAY)

@@ -118,8 +118,8 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         " repository"
     ),
     ("upgrade",): (
-        "`allot add-on list` shows the versions that `allot add-on upgrade` changes; for the files of the program, run `allot init`"
-        " with --upgrade"
+        "`allot set instance/TENANT/NAME app.version=VERSION` changes the version of an instance's app; `allot add-on list` shows"
+        " the versions that `allot add-on upgrade` changes; for the files of the program, run `allot init` with --upgrade"
     ),
     ("job", "jobs", "batch", "submit"): (
         "not yet: an instance runs until `allot instance stop TENANT/NAME` releases its units; `allot storage create` with --source"

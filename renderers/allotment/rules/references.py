@@ -283,7 +283,8 @@ def _check_instance(
             )
         else:
             chosen = versions[spec.app.version]
-            more = f", use {chosen.replaced_by}" if chosen.replaced_by else ""
+            command = f"allot set instance/{tenant.name}/{instance.model.name} app.version={chosen.replaced_by}"
+            more = f", use {chosen.replaced_by} with `{command}`" if chosen.replaced_by else ""
             yield from _lifecycle_findings(
                 instance, "spec.app.version", f"{spec.app.name} {spec.app.version}", chosen.lifecycle, more
             )

@@ -30,6 +30,10 @@ def test_an_instance_names_the_replacement_of_its_deprecated_version(tmp_path: P
     place = create_place(tmp_path / "place")
     build(place, tmp_path / "site", tenant="studio-kite")
     folder = tmp_path / "site/tenants/studio-kite/instances"
-    mark = 'stable-diffusion-webui 1.10.1 <span class="state off">Deprecated</span>, replaced by 1.11.0</dd>'
+    mark = (
+        'stable-diffusion-webui 1.10.1 <span class="state off">Deprecated</span>, replaced by 1.11.0<div class="copy">'
+    )
     pages = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.html")}
     assert {name: mark in page for name, page in pages.items()} == {"comfy": False, "webui": True, "webui-next": False}
+    command = "allot set instance/studio-kite/webui app.version=1.11.0 --pr"
+    assert {name for name, page in pages.items() if command in page} == {"webui"}
