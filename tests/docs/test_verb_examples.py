@@ -41,6 +41,7 @@ NAMES = [
     (r"TENANT/STORAGE", "solo-ada/models"),
     (r"TENANT/(?:NAME|INSTANCE)", "solo-ada/webui"),
     (r"OTHER_TENANT", "uni-lab"),
+    (r"\bPLAN\b", "team"),
     (r"NODE", "eu-1-l4-2"),
     (r"TENANT", "solo-ada"),
     (r"CLUSTER", "eu-1"),

@@ -102,11 +102,19 @@ def _walk_commands(command: click.Command) -> Iterator[click.Command]:
         yield from _walk_commands(subcommand)
 
 
-def _suggest_command(name: str) -> str:
-    """Return the end of the error message about an unknown command: what to call or write instead."""
+def _suggest_command(name: str, argument: str) -> str:
+    """Return the end of the error message about an unknown command: what to call or write instead.
+
+    `argument` is the first argument of the command. It may be a group, as in `allot add member`.
+    """
     from allotment.cli.verbs import HINTS_BY_VERB
     from allotment.declared.reading import suggest_name
 
+    group = allot.get_command(click.Context(allot), argument)
+    if isinstance(group, click.Group) and name in group.commands:
+        return f"; did you mean 'allot {argument} {name}'?"
+    if answer := HINTS_BY_VERB.get(f"{argument} {name}"):
+        return f": {answer}"
     if name in HINTS_BY_VERB:
         return f": {HINTS_BY_VERB[name]}"
     hint = f"; did you mean '{_OPTION_COMMANDS[name]}'?" if name in _OPTION_COMMANDS else suggest_name(name, COMMANDS)
@@ -140,7 +148,7 @@ class _CommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"no command is named {quote_value(name)}{_suggest_command(name)}")
+            ctx.fail(f"no command is named {quote_value(name)}{_suggest_command(name, ''.join(args[1:2]))}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

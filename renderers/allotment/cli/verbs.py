@@ -1,6 +1,6 @@
 """The verbs and options of other clouds' command lines, each with the equivalent command or line of YAML in Allotment.
 
-`docs/guides/verbs.md` has the same table of verbs.
+`docs/guides/verbs.md` has the same table of verbs. A verb such as `storage resize` has its answer only in this group.
 """
 
 from __future__ import annotations
@@ -70,17 +70,29 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("mount", "attach"): "`allot instance mount TENANT/NAME STORAGE:/data` mounts a storage",
     ("unmount", "detach"): "`allot instance unmount TENANT/NAME STORAGE` unmounts a storage; its files stay",
     ("user", "users", "members"): "`allot member list TENANT` lists the members of a tenant",
-    ("grow",): "`allot storage grow TENANT/NAME 200Gi` grows a storage",
+    ("grow", "extend", "storage resize"): "`allot storage grow TENANT/NAME 200Gi` grows a storage",
     (
         "share",
     ): "`allot set storage/TENANT/NAME 'sharedWith+={tenant: OTHER_TENANT}'` lets another tenant copy a storage",
+    (
+        "unshare",
+    ): "`allot set storage/TENANT/NAME sharedWith.OTHER_TENANT-` ends the sharing of a storage with a tenant",
+    ("snapshots",): "`allot status TENANT` shows the snapshots of a tenant, with its instances and storages",
     ("snapshot",): "`allot storage snapshot TENANT/STORAGE NEW` creates a snapshot",
-    ("undelete", "undo"): (
+    ("undelete", "undo", "keep"): (
         "`allot set storage/TENANT/NAME deletionPolicy-` keeps a storage after the first of its two merges; after the second merge,"
         " revert that merge before the deadline in its plan"
     ),
     ("restore", "clone"): (
         "`allot storage clone TENANT/STORAGE NEW` copies a storage; with `--snapshot NAME`, it restores a snapshot"
+    ),
+    ("copy",): (
+        "`allot storage clone TENANT/STORAGE NEW` copies a storage, `allot storage cp FILE TENANT/STORAGE:/` copies a file or folder"
+        " to a storage"
+    ),
+    ("browse", "files"): (
+        "`allot set storage/TENANT/NAME accessor.mode=ReadWrite` adds a page that shows and changes the files of a storage,"
+        " `allot storage show TENANT/NAME` prints its URL"
     ),
     ("upload", "download", "cp"): (
         "`allot storage cp FILE TENANT/STORAGE:/` copies a file or folder to a storage, and from it in the other order"
@@ -121,6 +133,10 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         "`allot set instance/TENANT/NAME app.version=VERSION` changes the version of an instance's app; `allot add-on list` shows"
         " the versions that `allot add-on upgrade` changes; for the files of the program, run `allot init` with --upgrade"
     ),
+    ("app upgrade", "app update"): (
+        "`allot set instance/TENANT/NAME app.version=VERSION` changes the version of an instance's app, `allot app pin` adds a version"
+        " with another image"
+    ),
     ("job", "jobs", "batch", "submit"): (
         "not yet: an instance runs until `allot instance stop TENANT/NAME` releases its units; `allot storage create` with --source"
         " image:IMAGE@DIGEST runs a program once, without a GPU, to fill a storage"
@@ -150,6 +166,10 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
     ("invoice", "invoices", "billing"): "`allot bill --month 2026-10` computes the invoices of a month",
     ("costs", "price", "prices", "budget"): (
         "`allot catalog` shows prices, `allot plan` the cost of a change, `allot cost` the month of each tenant"
+    ),
+    ("request budget",): (
+        "the tariff plan sets the budget: `allot tariff list` lists the tariff plans, `allot set Tenant/TENANT plan=PLAN --pr` asks"
+        " for another tariff plan"
     ),
     (
         "quota",

@@ -149,10 +149,10 @@ def locate_problems(findings: list[Finding], data: bytes) -> list[Problem]:
     ]
 
 
-def suggest_name(word: object, candidates: Iterable[str]) -> str:
+def suggest_name(word: object, candidates: Iterable[str], limit: int = 8) -> str:
     """Return "; did you mean 'x'?" with the candidate that is closest to a word.
 
-    If no candidate is close, return a short list of the candidates. If there are no candidates, return an empty text.
+    If no candidate is close, return a list of the first `limit` candidates. If there are no candidates, return an empty text.
     The candidates are escaped, because tenants choose the names of their folders and files.
     """
     names = sorted(map(escape_unprintable, candidates))
@@ -160,7 +160,7 @@ def suggest_name(word: object, candidates: Iterable[str]) -> str:
         return ""
     if close := _closest_name(word, names):
         return f"; did you mean '{close}'?"
-    listed_names = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+    listed_names = ", ".join(names[:limit]) + (" …" if len(names) > limit else "")
     return f"; known: {listed_names}"
 
 
