@@ -54,6 +54,22 @@ def test_a_request_lowers_no_quota(assignment: str, limit: str, value: str) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("assignments", "message"),
+    [
+        (
+            [],
+            "no field is set: write FIELD=VALUE; the quota of studio-kite is gpus.nvidia-a100-80gb=2, gpus.nvidia-l4=8,"
+            " instances=20, storages=50, snapshots=50, storage=5Ti",
+        ),
+        (["instances=30", "gpus=12"], "gpus=12 names no model: write gpus.nvidia-a100-80gb=12 or gpus.nvidia-l4=12"),
+    ],
+)
+def test_a_request_names_the_fields_of_the_quota(assignments: list[str], message: str) -> None:
+    with pytest.raises(OperationRefused, match=f"^{re.escape(message)}$"):
+        request_quota(DECLARED, "studio-kite", assignments, "A film")
+
+
 def test_a_spec_beyond_the_quota_changes_only_the_tenant() -> None:
     change = request("h100-one")
     assert list_added_lines(change) == {TENANT: ["quota:", "gpus:", "nvidia-h100-80gb: 1"]}

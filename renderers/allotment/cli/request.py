@@ -37,13 +37,14 @@ def _request_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @command.command("quota")
 @_request_options
-@click.argument("assignments", metavar="FIELD=VALUE...", nargs=-1, required=True)
+@click.argument("assignments", metavar="FIELD=VALUE...", nargs=-1)
 @change_options
 def quota(*, tenant: str, assignments: tuple[str, ...], reason: str, options: ChangeOptions) -> None:
     """Ask for a larger quota: the change sets fields of `spec.quota` of the tenant, which replace those of its plan.
 
-    FIELD is instances, storages, storage, snapshots, or gpus.MODEL. `allot catalog --tenant TENANT` shows the quota. The
-    command refuses a value below the current quota: `allot set Tenant/TENANT quota.FIELD=VALUE` lowers a quota.
+    FIELD is instances, storages, storage, snapshots, or gpus.MODEL. Without FIELD=VALUE, the command only lists the fields
+    with their values. `allot catalog --tenant TENANT` shows the unused part of the quota. The command refuses a value below
+    the current quota: `allot set Tenant/TENANT quota.FIELD=VALUE` lowers a quota.
 
     Exit status: 0 success, 2 the field or the value is wrong, or the reason is missing.
 
@@ -54,7 +55,7 @@ def quota(*, tenant: str, assignments: tuple[str, ...], reason: str, options: Ch
     """
     from allotment.edits.tenant_requests import check_reason, request_quota
 
-    text = check_reason(reason)
+    text = check_reason(reason) if assignments else ""
     run_change(options, lambda declarations: request_quota(declarations, tenant, assignments, text))
 
 

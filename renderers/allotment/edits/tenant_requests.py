@@ -29,6 +29,7 @@ from allotment.rules.quota import merge_quotas
 MAX_REASON = 2000  # characters
 MAX_UNITS = 100_000
 _GPU_QUOTA = re.compile(r"gpus\.([^=]+)=")
+_GPU_COUNT = re.compile(r"gpus=([0-9]+)")  # without a model
 _COUNTS = ("instances", "storages", "snapshots")  # the fields of a quota that count resources
 
 
@@ -55,19 +56,28 @@ def check_reason(text: str) -> str:
 def request_quota(declarations: Declarations, tenant: str, assignments: Sequence[str], reason: str) -> ChangeSet:
     """Return the change that sets fields of a tenant's own quota, such as `gpus.nvidia-l4=12`.
 
-    Raises OperationRefused if a value is lower than the current quota.
+    Raises OperationRefused if there is no assignment, or if a value is lower than the current quota.
     """
-    change = set_fields(
-        declarations, parse_declaration_name(f"Tenant/{tenant}"), [f"quota.{text}" for text in assignments]
-    )
-    models = list_gpu_models(declarations)
+    target = parse_declaration_name(f"Tenant/{tenant}")
+    declarations.find(Tenant, target.scope, tenant)
+    before, models = _list_limits(declarations, tenant), list_gpu_models(declarations)
+    if not assignments:
+        listed = ", ".join(f"{field}={text}" for field, (_, text) in before.items())
+        values = f"; the quota of {tenant} is {listed}" if listed else ""
+        raise OperationRefused(f"no field is set: write FIELD=VALUE{values}")
+    for count in (match[1] for match in map(_GPU_COUNT.fullmatch, assignments) if match is not None):
+        fields = [field for field in before if field.startswith("gpus.")] or [f"gpus.{name}" for name in sorted(models)]
+        raise OperationRefused(
+            f"gpus={count} names no model: write {' or '.join(f'{field}={count}' for field in fields) or 'gpus.MODEL'}"
+        )
+    change = set_fields(declarations, target, [f"quota.{text}" for text in assignments])
     for model in (match[1] for match in map(_GPU_QUOTA.match, assignments) if match is not None):
         if model not in models:
             raise OperationRefused(
                 f"no node pool and no GPUSpec has the model {quote_value(model)}{suggest_name(model, models)}"
             )
     changed = declarations._replace(read=lambda path: change.files.get(path) or declarations.read(path))
-    before, after = _list_limits(declarations, tenant), _list_limits(changed, tenant)
+    after = _list_limits(changed, tenant)
     for field, (limit, limit_text) in before.items():
         new_limit, new_text = after.get(field, (limit, limit_text))
         if new_limit < limit:
