@@ -260,9 +260,9 @@ def test_a_mounted_storage_is_not_removed(published: Place, allot: Allot) -> Non
     result = run(published, allot, "delete", "solo-ada/models")
     assert (result.code, result.out) == (2, "")
     assert result.err == (
-        "allot: instance webui uses solo-ada/models: first run `allot set instance/solo-ada/webui storages.models-`\n"
+        "allot: instance webui uses solo-ada/models: first run `allot instance unmount solo-ada/webui models`\n"
     )
-    assert allot("set", "instance/solo-ada/webui", "storages.models-", "--repo", published.root).code == 0
+    assert allot("instance", "unmount", "solo-ada/webui", "models", "--repo", published.root).code == 0
     assert run(published, allot, "delete", "solo-ada/models").code == 0
     assert not (published.root / FOLDER / "models.yaml").exists()
 
@@ -277,8 +277,10 @@ def test_a_storage_of_a_snapshot_and_a_copy_is_not_removed(published: Place, all
     git(published.root, "push", "--quiet", "origin", "HEAD:main")
     result = run(published, allot, "delete", "solo-ada/styles")
     assert (result.code, result.out) == (2, "")
-    assert "snapshot keep" in result.err
-    assert "storage twin" in result.err
+    assert result.err == (
+        "allot: snapshot keep, storage twin use solo-ada/styles: first delete the snapshot with `allot storage delete"
+        " solo-ada/styles --snapshot keep`, then run `allot set storage/solo-ada/twin prepare-`\n"
+    )
 
 
 def test_recover_is_the_same_command(published: Place, allot: Allot) -> None:

@@ -82,3 +82,9 @@ def test_a_storage_is_mounted_and_unmounted() -> None:
     assert unmount_storage(newer, WEBUI, "styles").files == {PATH: before}
     with pytest.raises(OperationRefused, match="has 'styles' already"):
         mount_storage(newer, WEBUI, "styles:/more")
+    with pytest.raises(OperationRefused) as refused:
+        mount_storage(newer, WEBUI, "models:/styles")
+    assert str(refused.value) == (
+        "solo-ada/webui mounts styles at /styles: choose another path, or first run"
+        " `allot instance unmount solo-ada/webui styles`"
+    )

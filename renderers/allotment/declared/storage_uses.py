@@ -23,10 +23,12 @@ def list_storage_uses(tenant: str, storage: str, declarations: Iterable[Declarat
     for each in declarations:
         if isinstance(each, GPUInstance):
             if each.spec.mounts(storage) or any(bucket.name == storage for bucket in each.spec.buckets):
-                field = "storages" if each.spec.mounts(storage) else "buckets"
-                yield StorageUse(
-                    f"instance {each.name}", f"run `allot set instance/{tenant}/{each.name} {field}.{storage}-`"
+                command = (
+                    f"allot instance unmount {tenant}/{each.name} {storage}"
+                    if each.spec.mounts(storage)
+                    else f"allot set instance/{tenant}/{each.name} buckets.{storage}-"
                 )
+                yield StorageUse(f"instance {each.name}", f"run `{command}`")
         elif isinstance(each, GPUStorageSnapshot):
             if each.spec.storage == storage:
                 command = f"allot storage delete {tenant}/{storage} --snapshot {each.name}"

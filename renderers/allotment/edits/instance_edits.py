@@ -97,9 +97,11 @@ def release_instances(declarations: Declarations, instances: list[tuple[str, str
 def mount_storage(declarations: Declarations, instance: tuple[str, str], text: str) -> ChangeSet:
     """Return the change that mounts the storage in a text such as `models:/workspace/models:ro` in an instance.
 
-    Raises OperationRefused if the text is wrong, if the tenant has no such storage, or if the instance mounts it already.
+    Raises OperationRefused if the text is wrong, if the tenant has no such storage, or if the instance mounts it already, or
+    mounts another storage at the path.
     """
     tenant, name = instance
+    declared = declarations.find(GPUInstance, Scope("tenant", tenant), name)
     parser = OptionParser()
     mount = parser.parse_mount(text, "STORAGE:/PATH")
     if mount is not None:
@@ -107,6 +109,12 @@ def mount_storage(declarations: Declarations, instance: tuple[str, str], text: s
         parser.check_name("STORAGE:/PATH", mount.name, names, f"{tenant} has no GPUStorage named")
     parser.raise_problems()
     assert mount is not None
+    for other in declared.model.spec.storages:
+        if other.mount_path == mount.path and other.name != mount.name:
+            raise OperationRefused(
+                f"{tenant}/{name} mounts {other.name} at {mount.path}: choose another path, or first run"
+                f" `allot instance unmount {tenant}/{name} {other.name}`"
+            )
     edit = AddItem(("spec", "storages"), mount.build_mount())
     return _edit_mounts(declarations, instance, f"Mount {mount.name} in {tenant}/{name}", edit)
 

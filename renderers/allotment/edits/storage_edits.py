@@ -28,7 +28,7 @@ from allotment.problems import OperationRefused, quote_value
 ReadMerged = Callable[[str], list[bytes | None]]
 Volume = GPUStorage | GPUStorageSnapshot
 D = TypeVar("D", bound=Declaration)
-_MAX_NAMED = 3  # instances in an error
+_MAX_NAMED = 10  # uses in an error
 
 
 def grow_storage(declarations: Declarations, tenant: str, name: str, size: str) -> ChangeSet:
@@ -140,7 +140,9 @@ def _delete(
         title = f"Permit the deletion of {word} {tenant}/{name}"
         notes = [_explain_first_merge(declarations, word)]
         if uses:
-            notes.append(f"{_describe_uses(uses)} it, and the second merge is refused until then: {uses[0].remedy}.")
+            notes.append(
+                f"{_describe_uses(uses)} it, and the second merge is refused until then: {_join_remedies(uses)}."
+            )
         return ChangeSet(title, {declared.path: data}, resources, tuple(notes))
     if not all(_permits_deletion(declared, data) for data in read_merged(declared.path)):
         raise OperationRefused(
@@ -148,7 +150,7 @@ def _delete(
             " again to remove the file"
         )
     if uses:
-        raise OperationRefused(f"{_describe_uses(uses)} {tenant}/{name}: first {uses[0].remedy}")
+        raise OperationRefused(f"{_describe_uses(uses)} {tenant}/{name}: first {_join_remedies(uses)}")
     return ChangeSet(f"Delete {word} {tenant}/{name}", {declared.path: None}, resources)
 
 
@@ -174,6 +176,10 @@ def _read_models(declarations: Declarations, kind: type[D], tenant: str) -> list
 def _describe_uses(uses: Sequence[StorageUse]) -> str:
     listed = ", ".join(use.subject for use in uses[:_MAX_NAMED]) + (" …" if len(uses) > _MAX_NAMED else "")
     return f"{listed} {'uses' if len(uses) == 1 else 'use'}"
+
+
+def _join_remedies(uses: Sequence[StorageUse]) -> str:
+    return ", then ".join(use.remedy for use in uses[:_MAX_NAMED])
 
 
 def _explain_first_merge(declarations: Declarations, word: str) -> str:

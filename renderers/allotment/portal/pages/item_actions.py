@@ -38,7 +38,7 @@ def list_mount_actions(area: TenantArea, instance: InstanceDetail) -> Iterator[A
         action = Action(
             "mount",
             "Mount a storage",
-            (*command, "storages+={name: {storage}, mountPath: {folder}}", "--pr"),
+            ("allot", "instance", "mount", f"{area.name}/{row.name}", "{storage}:{folder}", "--pr"),
             text,
             notes,
             (
@@ -62,7 +62,7 @@ def list_mount_actions(area: TenantArea, instance: InstanceDetail) -> Iterator[A
         action = Action(
             "unmount",
             "Unmount a storage",
-            (*command, "storages.{storage}-", "--pr"),
+            ("allot", "instance", "unmount", f"{area.name}/{row.name}", "{storage}", "--pr"),
             text,
             (*notes, "The files stay on the storage."),
             (ActionField("storage", "Storage", options=mounted),),
