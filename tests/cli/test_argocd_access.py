@@ -130,6 +130,11 @@ def test_without_a_login_the_command_names_the_way_to_one(
     code, out, error = run_logs(allot, sample)
     assert (code, out) == (2, "")
     assert "`argocd login 127.0.0.1:" in error
+    assert error.startswith("allot: the browser shows the log at https://127.0.0.1:")
+    assert (
+        "/solo-ada--eu-1--compute?node=apps/Deployment/t-solo-ada/webui/0&tab=logs; for this command, there is no"
+        in error
+    )
 
 
 def test_argo_cd_prints_no_log_of_zero_lines(argocd: ArgoCD, allot: Allot, sample: Path) -> None:

@@ -100,13 +100,13 @@ def find_target(
     owner = find_owner(source, tenant, name)
     platform = read_platform(source)
     url = platform.spec.argocd.url if platform and platform.spec.argocd else ""
-    access = _open_access(owner.cluster, url, kubeconfig, context, argocd)
+    access = _open_access(owner, url, kubeconfig, context, argocd)
     with _explain_errors(access, owner, "list pods"):
         pods = access.list_pods(owner)
     return PodTarget(access, owner, choose_pod(owner, pods, pod), len(pods))
 
 
-def _open_access(cluster: str, url: str, kubeconfig: Path | None, context: str | None, argocd: bool) -> PodAccess:
+def _open_access(owner: PodOwner, url: str, kubeconfig: Path | None, context: str | None, argocd: bool) -> PodAccess:
     """Return the access that the options choose, or else that with a kubeconfig, or else that with a login at Argo CD.
 
     `url` is the declared URL of Argo CD; empty if it is not declared.
@@ -127,9 +127,10 @@ def _open_access(cluster: str, url: str, kubeconfig: Path | None, context: str |
                 " ARGOCD_SERVER and ARGOCD_AUTH_TOKEN"
             )
     try:
-        return KubernetesAccess(open_kubeconfig(cluster, kubeconfig, context))
+        return KubernetesAccess(open_kubeconfig(owner.cluster, kubeconfig, context))
     except OperationRefused as error:
-        raise OperationRefused(f"{error}; without a kubeconfig, log in with `argocd login {host}`") from None
+        browser = f"the browser shows the log at {owner.log_page(url)}; for this command, " if url else ""
+        raise OperationRefused(f"{browser}{error}; without a kubeconfig, log in with `argocd login {host}`") from None
 
 
 def find_contexts(kubeconfig: Path | None) -> list[str]:

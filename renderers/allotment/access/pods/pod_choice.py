@@ -13,6 +13,7 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.layout import Scope
 from allotment.declared.reading import read_folder, suggest_name
 from allotment.manifests import names
+from allotment.manifests.links import node_page_url, percent_encode
 from allotment.manifests.tenant import project_roles
 from allotment.observed.objects import Pod
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
@@ -42,6 +43,13 @@ class PodOwner(NamedTuple):
         """The Application of Argo CD that has the pods."""
         part = project_roles.INSTANCES_PART if self.kind == "instance" else "storage"
         return names.application(self.tenant, self.cluster, part)
+
+    def log_page(self, argocd_url: str) -> str:
+        """Return the URL of the log in Argo CD; for a storage, that of its Application."""
+        application = percent_encode(self.application)
+        if self.kind != "instance":
+            return f"{argocd_url.rstrip('/')}/applications/{names.ARGO_NAMESPACE}/{application}"
+        return node_page_url(argocd_url, application, f"apps/Deployment/{self.namespace}/{self.name}", "logs")
 
     def owns(self, pod: Pod) -> bool:
         """Return whether `selector` selects a pod."""
