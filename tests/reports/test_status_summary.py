@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.rollout import Resource, ResourceRef, RolloutStage
-from allotment.observed.status import Condition, Instance, Storage
+from allotment.observed.status import Instance, Storage
 from allotment.reports.links import Consoles
 from allotment.reports.status_summary import count_states, shared_reasons
 from allotment.reports.status_tables import render_details, render_overview
@@ -88,11 +88,10 @@ def test_a_row_that_is_as_declared_shows_why_its_tenant_keeps_it_stopped() -> No
 
 def test_a_row_says_that_its_data_is_marked_for_deletion() -> None:
     row = as_declared("storage", "a", "Ready", "VolumeBound")
-    marked = Storage(
-        "a", "b1", "Ready", "VolumeBound", conditions=(Condition("MarkedForDeletion", "True", "", "", MOMENT),)
-    )
-    texts = [printed(render_overview((), [each], NOW)) for each in (row, row._replace(observed=marked))]
-    assert ["Ready, marked for deletion" in text for text in texts] == [False, True]
+    marked = row._replace(is_marked_for_deletion=True)
+    for render in (lambda each: render_overview((), [each], NOW), lambda each: render_details(each, CONSOLES, NOW)):
+        texts = [printed(render(each)) for each in (row, marked)]
+        assert ["Ready, marked for deletion" in text for text in texts] == [False, True]
 
 
 def as_declared(kind: str, name: str, state: str, reason: str) -> ResourceStatus:

@@ -121,6 +121,17 @@ def is_declared_in(source: CommitSource, resource: DeclaredResource, cluster: st
     )
 
 
+def is_marked_for_deletion(source: CommitSource, path: str) -> bool:
+    """Return whether the file at a path declares a storage or snapshot with `deletionPolicy: Delete`.
+
+    A file without this field is not parsed.
+    """
+    if b"deletionPolicy" not in source.read(path):
+        return False
+    declared = read_declaration_at(source, path)
+    return declared is not None and getattr(declared.model.spec, "deletion_policy", "") == "Delete"
+
+
 def is_declared(source: CommitSource, item: BrakeItem) -> bool:
     """Return whether a commit declares an item that the brake counts.
 

@@ -25,6 +25,7 @@ class ResourceStatus(NamedTuple):
       tenant. Each is None if the cluster reports none.
     - `path` is the path of its declaration, and `gpu_spec` is the GPUSpec of an instance.
     - `replicas` is the number of declared replicas; 0 for a stopped instance, or if the number is not needed.
+    - `is_marked_for_deletion` says whether the next merge that removes its file deletes its data.
     """
 
     resource: ResourceRef
@@ -34,6 +35,7 @@ class ResourceStatus(NamedTuple):
     path: str
     gpu_spec: str = ""
     replicas: int = 0
+    is_marked_for_deletion: bool = False
 
     @property
     def label(self) -> str:

@@ -11,7 +11,6 @@ from rich.text import Text
 from allotment import conditions as word
 from allotment.capacity.units import StockUsage
 from allotment.declared.tenant_resources import INSTANCE, RESOURCE_KINDS, SNAPSHOT, STORAGE, ResourceKind
-from allotment.observed.deletion_point import find_marked_since
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.status import ClusterStatus, Condition, Instance, Snapshot, Storage, Transition, parse_time
 from allotment.problems import escape_unprintable
@@ -129,8 +128,7 @@ def _state_text(state: str, *, is_marked: bool = False) -> Text:
 
 
 def _resource_state_text(row: ResourceStatus) -> Text:
-    is_marked = row.observed is not None and bool(find_marked_since(row.observed.conditions))
-    return _state_text(row.displayed_state, is_marked=is_marked)
+    return _state_text(row.displayed_state, is_marked=row.is_marked_for_deletion)
 
 
 def _replicas_text(row: ResourceStatus, between: str) -> str:
@@ -230,7 +228,7 @@ def render_details(
     resource = row.observed
     facts: list[tuple[str, object]] = [
         ("Cluster", row.resource.cluster),
-        ("State", row.displayed_state),
+        ("State", mark_state(row.displayed_state, is_marked=row.is_marked_for_deletion)),
         ("Since", f"{resource.since} ({format_age(resource.since, now)})" if resource else ""),
         ("Why", display_reason(row, row.explanation or (resource.reason if resource else ""))),
         ("What to do", row.stage.remedy),

@@ -44,6 +44,8 @@ def test_a_storage_that_is_marked_for_deletion_is_named(run_list: Allot, place: 
     assert [each["deletionPolicy"] for each in output["storages"]] == ["Retain", "Delete"]
     shown = allot("storage", "show", "solo-ada/styles", "--repo", place.root).out
     assert "Deletion policy: Delete" in " ".join(shown.split())
+    for words in (("storage", "show", "solo-ada/styles"), ("status", "solo-ada/styles"), ("status", "solo-ada")):
+        assert allot(*words, "--repo", place.root).out.count("Merged, marked for deletion") == 1
 
 
 @pytest.mark.parametrize(

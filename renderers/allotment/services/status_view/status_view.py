@@ -15,6 +15,7 @@ from allotment.branches.declared_resources import (
     DeclaredResource,
     find_cluster,
     is_declared_in,
+    is_marked_for_deletion,
     list_resources,
     prefetch_published,
     read_declaration_at,
@@ -194,6 +195,7 @@ class StatusView(CloneRefs):
             status,
             declared_resource.path,
             getattr(resource_status, "gpu_spec", ""),
+            is_marked_for_deletion=is_marked_for_deletion(self.declared_commit.source, declared_resource.path),
         )
         if not isinstance(resource_status, Instance) or resource_status.replicas or resource_status.state == STOPPED:
             return row
@@ -227,6 +229,7 @@ class StatusView(CloneRefs):
             path=path,
             gpu_spec=spec or getattr(live_status, "gpu_spec", ""),
             replicas=_count_declared_replicas(declared),
+            is_marked_for_deletion=is_marked_for_deletion(self.declared_commit.source, path),
         )
 
     def _build_orphan_row(self, resource: ResourceRef, status: TenantStatus, live_status: Resource) -> ResourceStatus:
