@@ -484,6 +484,16 @@ def test_each_instance_that_mounts_a_storage_of_a_single_writer_is_named(sample:
     ]
 
 
+def test_a_mount_of_a_storage_that_is_marked_for_deletion_gets_a_warning(sample: Path, allot: Allot) -> None:
+    edit(sample, ADA_STORAGE, "  cluster: eu-1\n", "  cluster: eu-1\n  deletionPolicy: Delete\n")
+    result = allot("validate", "--repo", sample, "--as-of", DAY)
+    advice = "keep it with `allot set storage/solo-ada/models deletionPolicy-`, or mount another [mount]"
+    assert result.code == 0
+    assert [line for line in result.lines if line.endswith("[mount]")] == [
+        f"{ADA}:15:13: spec.storages[0].name: warning: storage models is marked for deletion: {advice}"
+    ]
+
+
 ADA_MOUNT = f"{ADA}:16:18: spec.storages[0].mountPath: warning: "
 ADA_FOLDERS = (
     "is not a folder of app stable-diffusion-webui 1.11.0, which has /workspace/models, /workspace/base, "

@@ -1,6 +1,7 @@
 """Mounts: an instance mounts only storages of its own cluster, and no mount path is inside another mount path.
 
-At most one running instance mounts a ReadWriteOnce storage, and this instance has a single replica.
+At most one running instance mounts a ReadWriteOnce storage, and this instance has a single replica. A mount of a storage
+that is marked for deletion is a warning.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
             if storage.model.spec.cluster != spec.cluster:
                 message = f"storage {mount.name} is in cluster {storage.model.spec.cluster}, and the instance is in {spec.cluster}: use the same cluster for both"
                 yield instance.make_finding(field, message, RULE, related=(storage.path,))
+            if storage.model.spec.deletion_policy == "Delete":
+                command = f"allot set storage/{tenant.name}/{mount.name} deletionPolicy-"
+                message = f"storage {mount.name} is marked for deletion: keep it with `{command}`, or mount another"
+                yield instance.make_finding(field, message, RULE, warning=True, related=(storage.path,))
             if spec.state != "Running" or not is_single_writer(catalog, storage.model):
                 continue
             if spec.replicas > 1:
