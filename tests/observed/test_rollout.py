@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import msgspec
@@ -23,7 +24,7 @@ from tests.support.orphans import (
 
 from allotment.observed.retention import RetainedTenant, RetentionReason
 from allotment.observed.rollout import BlobVersions, ResourceRef, RolloutStage, derive_stage
-from allotment.observed.status import ApplicationStatus, Condition, TenantStatus
+from allotment.observed.status import ApplicationStatus, Condition, Instance, TenantStatus
 
 WEBUI = ResourceRef("instance", live.TENANT, "webui", "eu-1", "")
 CHANGED = WEBUI._replace(blob="b1")
@@ -175,3 +176,18 @@ def test_a_failed_storage_fails_no_new_snapshot() -> None:
     applications = (ApplicationStatus("storage", "OutOfSync", "Degraded", tree="0123"),)
     status = msgspec.structs.replace(status, storages=(models,), applications=applications)
     assert of(KEEP._replace(name="new", blob="b1"), status).message == "Argo CD hasn't applied it yet"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "advice"),
+    [
+        (11, "it continues without your action"),
+        (13, "stop it, so that it costs nothing, or ask the platform team about the node"),
+    ],
+)
+def test_a_lost_node_is_waited_for_only_as_long_as_a_restart_takes(minutes: int, advice: str) -> None:
+    instance = Instance("webui", "b1", "Waiting", "NodeLost", "its node doesn't respond", "2026-11-20T10:00:00Z")
+    now = datetime.datetime(2026, 11, 20, 10, minutes, tzinfo=datetime.UTC)
+    status = TenantStatus(live.TENANT, "eu-1", instances=(instance,))
+    stage = derive_stage(CHANGED, BlobVersions("b1", "b1"), [status], now=now)
+    assert stage == RolloutStage("going", "waiting", "its node doesn't respond", remedy=advice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from allotment.observed import orphans
 from allotment.observed.conditions import COMPARISON_FAILED_TEXT, UNKNOWN_SYNC
 from allotment.observed.deletion_point import DATA_LOST_TEXT, describe_data_deadline, find_marked_since
 from allotment.observed.retention import WAYS_OUT, RetainedTenant
-from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus
+from allotment.observed.status import Condition, Instance, Snapshot, Storage, TenantStatus, parse_time
 
 RolloutProgress = Literal["going", "done", "failed"]
 Resource = Instance | Storage | Snapshot
@@ -88,7 +89,6 @@ _REMEDIES = {
     word.PROBE_FAILED: "read its log with `allot logs`; a longer startTimeout may help",
     word.CONFIG_FAILED: "correct its command or its bucket; otherwise report this to the platform team",
     word.SECRET_NOT_READY: "correct the path of its SecretReference, or ask the administrator of the secret store; it starts by itself",
-    word.NODE_LOST: "it continues without your action",
     word.GPU_UNHEALTHY: "report this to the platform team",
     word.CREATION_REFUSED: "report this to the platform team",
     word.ADMISSION_FAILED: "report this to the platform team",
@@ -111,6 +111,9 @@ _REMEDIES = {
 _NAME = re.compile(NAME_PATTERN)
 _COMMAND = re.compile("`(allot (?:logs|status))`")  # a command that needs the name of the resource
 _DEFAULT_REMEDY = "see `allot status`"
+_RESTART_MINUTES = 12  # the longest time until the pod of a lost node starts on another node
+_RESTART_REMEDY = "it continues without your action"
+_LOST_NODE_REMEDY = "stop it, so that it costs nothing, or ask the platform team about the node"
 
 
 def derive_stage(
@@ -119,14 +122,15 @@ def derive_stage(
     statuses: Sequence[TenantStatus],
     silent: Mapping[str, str] = MappingProxyType({}),
     retained: RetainedTenant | None = None,
+    now: datetime.datetime | None = None,
 ) -> RolloutStage:
     """Return the rollout stage of a resource. The commands in its remedy name the resource.
 
     `published` is None while the merge of the resource is not published. `silent` maps a cluster to the reason why the
     state of the cluster is unknown or uncertain. `retained` is the tenant's entry in the retention record; it is None
-    if the record has no such entry.
+    if the record has no such entry. Without `now`, each state counts as new.
     """
-    stage = _derive_stage(resource, published, statuses, silent, retained)
+    stage = _derive_stage(resource, published, statuses, silent, retained, now)
     name = f"{resource.tenant}/{resource.name}"
     has_valid_name = all(_NAME.fullmatch(part) for part in (resource.tenant, resource.name))
     return stage._replace(remedy=_COMMAND.sub(rf"`\1 {name}`", stage.remedy)) if has_valid_name else stage
@@ -138,6 +142,7 @@ def _derive_stage(
     statuses: Sequence[TenantStatus],
     silent: Mapping[str, str],
     retained: RetainedTenant | None,
+    now: datetime.datetime | None,
 ) -> RolloutStage:
     if published is None:
         return RolloutStage("going", "merged", "not published yet")
@@ -172,7 +177,7 @@ def _derive_stage(
         return _not_applied_stage(resource, observation, statuses, silent)
     if any(condition.type == word.DECLARED for condition in observation.conditions):
         return RolloutStage("going", "published", "the status of its cluster is from the time of its removal")
-    runtime_stage = _instance_stage(observation) if isinstance(observation, Instance) else _data_stage(observation)
+    runtime_stage = _instance_stage(observation, now) if isinstance(observation, Instance) else _data_stage(observation)
     going = orphans.removal_conditions(observation)
     if going and runtime_stage.progress == "done":
         runtime_stage = RolloutStage("going", runtime_stage.state, _join_messages(going), runtime_stage.url)
@@ -260,7 +265,7 @@ def _may_be_refused(resource: ResourceRef, observation: Resource | None, statuse
     return all(other.state != word.FAILED for other in others)
 
 
-def _instance_stage(instance: Instance) -> RolloutStage:
+def _instance_stage(instance: Instance, now: datetime.datetime | None) -> RolloutStage:
     if instance.state == word.RUNNING:
         return RolloutStage("done", "running", instance.message, instance.url)
     if instance.state == word.FAILED:
@@ -269,12 +274,19 @@ def _instance_stage(instance: Instance) -> RolloutStage:
         finished = instance.reason != word.TERMINATING
         return RolloutStage("done" if finished else "going", "stopped", instance.message)
     if instance.state == word.WAITING:
-        return RolloutStage(
-            "going", "waiting", instance.message or instance.reason, remedy=_REMEDIES.get(instance.reason, "")
-        )
+        remedy = _REMEDIES.get(instance.reason, "")
+        if instance.reason == word.NODE_LOST:
+            remedy = _LOST_NODE_REMEDY if _is_restart_overdue(instance, now) else _RESTART_REMEDY
+        return RolloutStage("going", "waiting", instance.message or instance.reason, remedy=remedy)
     message = "its units are held" if instance.state == word.INIT else "its container has started"
     state = "synced" if instance.state == word.INIT else word.display_state(instance.state, of_instance=True).lower()
     return RolloutStage("going", state, instance.message or message)
+
+
+def _is_restart_overdue(instance: Instance, now: datetime.datetime | None) -> bool:
+    """Return whether the pod of a lost node should have started on another node by now."""
+    since = parse_time(instance.since)
+    return now is not None and since is not None and now - since > datetime.timedelta(minutes=_RESTART_MINUTES)
 
 
 def _data_stage(resource: Storage | Snapshot) -> RolloutStage:

@@ -82,7 +82,7 @@ REASONS: dict[str, Reason] = {
     ),
     word.NODE_LOST: Reason(
         "its node doesn't respond, so the state of its pod is unknown",
-        "wait: it starts on another node after 6 minutes, or after 12 if it mounts a ReadWriteOnce storage, once a unit is free. Look at the node",
+        "wait: it starts on another node after 6 minutes, or after 12 if it mounts a ReadWriteOnce storage, once a unit is free. After that time, stop it, so that it costs nothing, and look at the node",
     ),
     word.VERSION_REVOKED: Reason(
         "the app's version was revoked",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -86,6 +87,7 @@ class StatusView(CloneRefs):
         Raises OperationRefused if a remote doesn't answer.
         """
         super().__init__(clone)
+        self._read_at = datetime.datetime.now(datetime.UTC)
         self.tenants = sorted(
             {scope.name for scope in self.declared_commit.source.scopes()[0] if scope.kind == "tenant"}
         )
@@ -187,7 +189,7 @@ class StatusView(CloneRefs):
         resource = ResourceRef(
             declared_resource.kind, declared_resource.tenant, declared_resource.name, status.cluster, blob
         )
-        rollout_stage = derive_stage(resource, BlobVersions(blob, blob), [status])
+        rollout_stage = derive_stage(resource, BlobVersions(blob, blob), [status], now=self._read_at)
         row = ResourceStatus(
             resource,
             rollout_stage,
@@ -276,7 +278,9 @@ class StatusView(CloneRefs):
         blobs = read_published_blobs(resource, published.source, published.branches)
         behind = blobs.source != resource.blob and not self.is_behind
         statuses = self._statuses.get(resource.tenant, ())
-        rollout_stage = derive_stage(resource, None if behind else blobs, statuses, self.reported_status.troubles)
+        rollout_stage = derive_stage(
+            resource, None if behind else blobs, statuses, self.reported_status.troubles, now=self._read_at
+        )
         if rollout_stage.state == "published" and self.reported_status.troubles.get(resource.cluster) == NEVER_REPORTED:
             return rollout_stage._replace(remedy=suggest_reporter(resource.cluster))
         return rollout_stage
