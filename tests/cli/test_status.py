@@ -94,6 +94,11 @@ def test_a_row_a_thing_with_its_state_and_why(bed: Recent, run_command: Allot, p
     assert (quiet.out, quiet.err) == (result.out, f"{missing}\n")
 
 
+def test_a_merged_snapshot_has_its_declared_storage(run_command: Allot) -> None:
+    lines = [line.split() for line in run_command("status", "studio-kite").out.splitlines()]
+    assert ["studio-kite/before-upgrade", "eu-1", "Merged", "outputs", "-"] in [line[:5] for line in lines]
+
+
 def test_one_thing_with_all_that_is_known(bed: Recent, run_command: Allot) -> None:
     bed.report(*RUNS, live.route(), live.application(resources=(("Deployment", "webui", "Synced"),)))
     out = run_command("status", "solo-ada/webui").out

@@ -36,9 +36,9 @@ Troubles = Mapping[tuple[str, str], tuple[str, str, str]]
 TROUBLES: Troubles = MappingProxyType(
     {
         ("studio-kite", "webui-next"): ("Waiting", "NoFreeUnit", "no unit of l4-whole is free: ml-orbit/chat holds 1"),
-        ("ml-orbit", "lab"): ("Failed", "CrashLoop", "the container ended 7 times, with exit code 1"),
+        ("ml-orbit", "lab"): ("Failed", "CrashLoop", "the container ended with exit code 1 (7 restarts)"),
         ("studio-kite", "comfy-trial"): ("Preparing", "PreparationRunning", ""),
-        ("acme-robotics", "old-frames"): ("Failed", "PreparationFailed", "attempt 2 failed: HTTP 404"),
+        ("solo-ada", "styles"): ("Failed", "PreparationFailed", "attempt 1 failed: HTTP 404"),
     }
 )
 
@@ -133,6 +133,7 @@ class SampleReports(NamedTuple):
             ready_replicas=replicas if is_running else 0,
             nodes=tuple(name_node(spec, number + 1) for number in range(min(replicas, 2))) if is_running else (),
             pods=replicas if is_running or state == "Failed" else 0,
+            restarts=7 if reason == "CrashLoop" else 0,
             running_pod=f"{name}-5d8f7c9b4-x2x7q" if is_running else "",
             start_time=self.since if is_running else "",
             url=f"https://{name}--{tenant}.{spec['cluster']}.gpu.northlight.example/",

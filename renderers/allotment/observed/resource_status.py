@@ -25,6 +25,7 @@ class ResourceStatus(NamedTuple):
       tenant. Each is None if the cluster reports none.
     - `path` is the path of its declaration, and `gpu_spec` is the GPUSpec of an instance.
     - `replicas` is the number of declared replicas; 0 for a stopped instance, or if the number is not needed.
+    - `storage` is the storage of a snapshot.
     - `is_marked_for_deletion` says whether the next merge that removes its file deletes its data.
     """
 
@@ -35,6 +36,7 @@ class ResourceStatus(NamedTuple):
     path: str
     gpu_spec: str = ""
     replicas: int = 0
+    storage: str = ""
     is_marked_for_deletion: bool = False
 
     @property

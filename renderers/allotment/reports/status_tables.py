@@ -185,7 +185,7 @@ def _snapshot_sheet(rows: Iterable[ResourceStatus], shared: SharedReasons) -> Sh
             sanitize_value(row.label),
             sanitize_value(row.resource.cluster or "-"),
             _resource_state_text(row),
-            sanitize_value(snapshot.storage if snapshot else "-"),
+            sanitize_value(snapshot.storage if snapshot else row.storage or "-"),
             sanitize_value(snapshot.creation_time if snapshot else "-"),
             _reason_text(row, shared),
         )

@@ -158,7 +158,7 @@ def test_the_overview_links_to_instances_with_trouble(pages: dict[str, Page]) ->
     page = pages["platform/index.html"]
     text = read_text(page)
     assert "1 Failed 1 Waiting Instance" in text
-    message = "the container ended 7 times, with exit code 1"
+    message = "the container ended with exit code 1 (7 restarts)"
     assert f"ml-orbit/lab Failed CrashLoop eu-1 {message} 2026-11-18 07:12 UTC" in text
     assert "studio-kite/webui-next Waiting NoFreeUnit eu-1 no unit of l4-whole is free: ml-orbit/chat holds 1" in text
     assert find_links(page) > {

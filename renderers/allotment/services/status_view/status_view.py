@@ -31,6 +31,7 @@ from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_spec import GPUSpec
+from allotment.declared.kinds.gpu_storage_snapshot import GPUStorageSnapshot
 from allotment.declared.layout import PLATFORM, path_of
 from allotment.declared.tenant_resources import RESOURCE_KINDS
 from allotment.declared.tenant_resources import parse_file_stem as thing_of
@@ -231,6 +232,7 @@ class StatusView(CloneRefs):
             path=path,
             gpu_spec=spec or getattr(live_status, "gpu_spec", ""),
             replicas=_count_declared_replicas(declared),
+            storage=declared.model.spec.storage if declared and isinstance(declared.model, GPUStorageSnapshot) else "",
             is_marked_for_deletion=is_marked_for_deletion(self.declared_commit.source, path),
         )
 
