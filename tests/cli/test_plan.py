@@ -169,7 +169,11 @@ def test_a_change_of_the_offer_shows_at_each_tenant_that_it_reaches(pull: Pull) 
 def test_data_that_is_deleted_or_written_over_is_told(pull: Pull) -> None:
     storage = f"{KITE}/storages/model-cache.yaml"
     pull.edit(storage, "spec:\n", "spec:\n  deletionPolicy: Delete\n")
-    (loss,) = pull.planned()["losses"]
+    plan = pull.planned()
+    (loss,) = plan["losses"]
+    assert plan["summary"] == "can be merged · 1 changed · 1 marked for deletion"
+    assert "\n⚠ Marked for deletion\n  storage studio-kite/model-cache in eu-1 is marked for " in pull.plan().out
+    assert "estroyed" not in pull.plan().out
     assert loss["words"].startswith("is marked for deletion: if you remove its file, its volume of ")
     git(pull.root, "checkout", "-q", "main")
     git(pull.root, "merge", "-q", "feature")

@@ -192,6 +192,16 @@ class ChangePlan:
         """Return the most important effects in one line."""
         return _SEPARATOR.join(summary_parts(self))
 
+    @property
+    def destruction_groups(self) -> list[tuple[str, tuple[LossOutput, ...]]]:
+        """Return the destructions, the marks for deletion and the possible destructions, each with a title."""
+        groups = (
+            ("Destroyed", tuple(loss for loss in self.destructions if loss.loss != "Mark")),
+            ("Marked for deletion", tuple(loss for loss in self.destructions if loss.loss == "Mark")),
+            ("Perhaps destroyed", self.possible_destructions),
+        )
+        return [(title, losses) for title, losses in groups if losses]
+
     def summary_within(self, limit: int) -> str:
         """Return as many parts of the summary as fit into `limit` characters, at least the first."""
         parts = summary_parts(self)
@@ -216,10 +226,13 @@ def summary_parts(plan: ChangePlan) -> list[str]:
         )
         parts.append(f"⚠ the brake will stop it, and {effect}")
     parts += [f"{actions[action]:,} {action}" for action in ACTIONS if actions[action]]
-    if plan.destructions:
-        parts.append(f"{len(plan.destructions):,} destroyed")
+    marks = sum(loss.loss == "Mark" for loss in plan.destructions)
+    losses = len(plan.destructions) - marks
+    parts += [
+        f"{count:,} {effect}" for count, effect in ((losses, "destroyed"), (marks, "marked for deletion")) if count
+    ]
     if plan.possible_destructions:
-        parts.append("perhaps more destroyed" if plan.destructions else "perhaps something destroyed")
+        parts.append("perhaps more destroyed" if losses else "perhaps something destroyed")
     parts += [f"⚠ {topic}" for topic in NEVER_TRUNCATED if plan.changes_of_topics(topic)]
     if decided := [TOPIC_TEXT[decision] for decision, *_ in plan.other_files.decisive_topics]:
         parts.append(f"⚠ changes {', '.join(decided)}")

@@ -152,13 +152,12 @@ def _danger_text(
     also includes the changed files outside the declarations that affect a topic, such as CI; of each topic, it names
     the first `most` files. `rows` renders destructions, and `changes` renders changed permissions.
     """
-    lost = (("Destroyed", plan.destructions), ("Perhaps destroyed", plan.possible_destructions))
     blocks = (
         [("The brake", iter((f"- {escape_markdown(plan.brake_excess.plan_message, _UNLIMITED)}",)))]
         if plan.brake_excess
         else []
     )
-    blocks += [(title, rows(losses)) for title, losses in lost if losses]
+    blocks += [(title, rows(losses)) for title, losses in plan.destruction_groups]
     blocks += [(title, changes(texts)) for title, texts in decisive_changes(plan)]
     if decided := [f"- {words}" for words in other_file_lines(plan, code_span, most)]:
         blocks.append((OTHER_FILES_TITLE, iter(decided)))

@@ -89,10 +89,9 @@ def _loss_lines(plan: ChangePlan) -> Iterator[Line]:
     """Yield the lines about the brake, and about everything that the merge destroys."""
     if plan.brake_excess:
         yield from (Line(""), Line("⚠ The brake", "title"), Line(f"  {plan.brake_excess.plan_message}", "bad"))
-    for title, losses in (("Destroyed", plan.destructions), ("Perhaps destroyed", plan.possible_destructions)):
-        if losses:
-            yield from (Line(""), Line(f"⚠ {title}", "title"))
-            yield from (Line(f"  {escape_invisible(loss.subject)} {loss.message}", "bad") for loss in losses)
+    for title, losses in plan.destruction_groups:
+        yield from (Line(""), Line(f"⚠ {title}", "title"))
+        yield from (Line(f"  {escape_invisible(loss.subject)} {loss.message}", "bad") for loss in losses)
 
 
 def origin_text(plan: ChangePlan) -> str:
