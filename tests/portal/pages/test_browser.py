@@ -880,7 +880,7 @@ def mount(folder: str, other: str | None = None) -> dict[str, Any]:
         ("new-instance", {"name": "abc", "replicas": "0"}, "Replicas: this is not a number"),
         ("new-instance", {"name": "abc", "gpuSpec": "l4-whole", "replicas": "90"}, "l4-whole: too few free units."),
         ("new-instance", {"name": "abc", "gpuSpec": "l4-quarter", "replicas": "20"}, "l4-quarter: over the quota."),
-        ("new-instance", {"name": "abc", "replicas": "90"}, "a100-1g: too few free units."),
+        ("new-instance", {"name": "abc", "replicas": "90"}, "l4-quarter: too few free units."),
         (
             "new-instance",
             {"name": "abc", "gpuSpec": "l4-quarter", "app": "lora-trainer"},

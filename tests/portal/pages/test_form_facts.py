@@ -61,6 +61,12 @@ def test_a_storage_that_is_marked_for_deletion_is_named_and_not_offered(tmp_path
         assert ("Marked for deletion: the next merge that removes the file deletes its data." in page) == is_marked
     variants = read_facts(folder / "instances/comfy.html")["actions"]["mount"]["variants"]
     assert variants["outputs"]["barriers"] == ["outputs can't be mounted: marked for deletion."]
+    page = (folder / "instances/comfy.html").read_text(encoding="utf-8")
+    options = re.findall(r'<option value="(?:outputs|base)"[^>]*>([^<]*)', page)
+    assert options == [
+        "base: 200Gi, Our copy of the platform&#39;s base models.",
+        "outputs: 500Gi (marked for deletion)",
+    ]
 
 
 def test_a_tenant_in_which_nobody_can_log_in_reads_the_reason(tmp_path: Path) -> None:

@@ -31,6 +31,16 @@ def test_the_home_page_warns_of_shared_memory(pages: dict[str, Page]) -> None:
     assert "1 nvidia-l4, 24Gi of GPU memory 0.84 EUR per hour" in text
 
 
+def test_the_first_offers_are_the_cheapest_gpu_spec_and_an_active_version(site: SiteFacts) -> None:
+    app = next(app for app in site.apps if app.name == "stable-diffusion-webui")
+    newest, older = app.versions
+    changed = app._replace(versions=(newest._replace(lifecycle="Deprecated"), older._replace(lifecycle="Active")))
+    offers = describe_offers(site._replace(apps=(changed,)))
+    assert [version["version"] for version in offers["apps"][0]["versions"]] == [older.version, newest.version]
+    names = [spec["name"] for spec in offers["gpuSpecs"] if spec["cluster"] == "eu-1"]
+    assert names == ["l4-quarter", "a100-1g", "l4-whole", "a100-3g"]
+
+
 @pytest.mark.parametrize("path", ["index.html", "catalog/index.html"])
 def test_an_app_without_a_description_says_what_it_runs(pages: dict[str, Page], path: str) -> None:
     text = read_text(pages[path])

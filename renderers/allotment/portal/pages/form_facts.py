@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from allotment import API_VERSION
 from allotment.billing.periods import HOUR_SECONDS
 from allotment.capacity.pricing import HOURS_A_MONTH
 from allotment.declared.autofix import build_schema_line
+from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.kinds.members import MAX_USERS
 from allotment.declared.kinds.secret_reference import SecretReference
 from allotment.declared.kinds.storage_spec import StorageSpec
@@ -25,6 +27,7 @@ from allotment.portal.pages.site_facts import SiteFacts
 from allotment.portal.pages.tenant_area import InstanceDetail, SnapshotDetail, StorageDetail, TenantArea
 
 MAX_NAMES = 1_000  # of declared resources that a form compares with a new name
+_MAX_TITLE = 60  # characters of a display name or description in a list
 INSTANCE_KIND, STORAGE_KIND, MEMBERS_KIND, SNAPSHOT_KIND = "GPUInstance", "GPUStorage", "Members", "GPUStorageSnapshot"
 
 # The formats of a source, as regular expressions of scripts: the kind, and its fields in the order of a declaration.
@@ -274,6 +277,7 @@ def _list_storages(area: TenantArea) -> list[dict[str, Any]]:
     return [
         {
             "name": storage.row.name,
+            "label": describe_storage(area, storage.row),
             "cluster": storage.row.cluster,
             "access": access.get(storage.row.storage_spec or "", ""),
             "barrier": describe_use(area, storage.row, access.get(storage.row.storage_spec or "", "")),
@@ -281,6 +285,15 @@ def _list_storages(area: TenantArea) -> list[dict[str, Any]]:
         for storage in area.storages
         if storage.text
     ]
+
+
+def describe_storage(area: TenantArea, storage: StorageRowOutput) -> str:
+    """Return the name of a storage with its size, and with its display name or the beginning of its description."""
+    declared = area.allowance.declarations.of_kind(GPUStorage).get(storage.name)
+    spec = declared.model.spec if declared is not None else None
+    title = (spec.display_name or spec.description or "") if spec is not None else ""
+    parts = storage.size, textwrap.shorten(title, _MAX_TITLE, placeholder=" …")
+    return f"{storage.name}: {', '.join(part for part in parts if part)}"
 
 
 def describe_use(area: TenantArea, storage: StorageRowOutput, access: str) -> str:

@@ -11,7 +11,14 @@ from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.tenant_facts import MemberFacts
 from allotment.edits.field_assignments import quote_path_name
 from allotment.portal.pages.folder_patterns import FOLDER_HINT, build_app_folder_pattern, build_free_folder_pattern
-from allotment.portal.pages.form_facts import MAX_NAMES, describe_use, list_access, list_secret_keys, list_ssh_notes
+from allotment.portal.pages.form_facts import (
+    MAX_NAMES,
+    describe_storage,
+    describe_use,
+    list_access,
+    list_secret_keys,
+    list_ssh_notes,
+)
 from allotment.portal.pages.page_action import Action, ActionField, add_item, remove_item
 from allotment.portal.pages.tenant_area import InstanceDetail, StorageDetail, TenantArea
 from allotment.preparation.start_gates import app_version
@@ -32,8 +39,8 @@ def list_mount_actions(area: TenantArea, instance: InstanceDetail) -> Iterator[A
         return
     spec, command = declared.model.spec, ("allot", "set", f"instance/{area.name}/{row.name}")
     notes = (RESTART_NOTE,) if row.state == "Running" else ()
-    barriers = _list_mountable(area, instance)
-    if barriers:
+    mountable = _list_mountable(area, instance)
+    if mountable:
         text, instruction = add_item(instance.text, ("storages",), "    - name: {storage}\n      mountPath: {folder}")
         action = Action(
             "mount",
@@ -42,7 +49,7 @@ def list_mount_actions(area: TenantArea, instance: InstanceDetail) -> Iterator[A
             text,
             notes,
             (
-                ActionField("storage", "Storage", options=tuple((name, name) for name in barriers)),
+                ActionField("storage", "Storage", options=tuple((name, text) for name, (text, _) in mountable.items())),
                 ActionField(
                     "folder",
                     "Folder in the container",
@@ -54,7 +61,11 @@ def list_mount_actions(area: TenantArea, instance: InstanceDetail) -> Iterator[A
             change="Change",
             warning=_warn_about_folder(area, declared.model),
         )
-        variants = {name: action._replace(barriers=(barrier,)) for name, barrier in barriers.items() if barrier}
+        variants = {
+            name: action._replace(barriers=(f"{name} can't be mounted: {barrier}.",))
+            for name, (_, barrier) in mountable.items()
+            if barrier
+        }
         yield action._replace(variants=variants)
     names = [mount.name for mount in spec.storages]
     if mounted := tuple((name, name) for name in names if names.count(name) == 1):
@@ -89,19 +100,23 @@ def list_mount_actions(area: TenantArea, instance: InstanceDetail) -> Iterator[A
         )
 
 
-def _list_mountable(area: TenantArea, instance: InstanceDetail) -> dict[str, str]:
-    """Return the storages that the instance could mount, each with the reason against it; the reason is empty if it can."""
-    row, access, barriers = instance.row, list_access(area), dict[str, str]()
+def _list_mountable(area: TenantArea, instance: InstanceDetail) -> dict[str, tuple[str, str]]:
+    """Return the text and the reason against each storage that the instance could mount, the possible storages first.
+
+    The reason is empty for a possible storage, and otherwise a part of the text.
+    """
+    row, access, mountable = instance.row, list_access(area), dict[str, tuple[str, str]]()
     for storage in area.storages[:MAX_NAMES]:
         name, kind = storage.row.name, access.get(storage.row.storage_spec or "", "")
         if not storage.text or storage.row.cluster != row.cluster or name in row.storages or kind == "Bucket":
             continue
         has_use = row.state == "Running" or storage.row.is_marked_for_deletion
         use = describe_use(area, storage.row, kind) if has_use else ""
-        single = f"{name} is a storage for one replica, and the instance has {row.replicas}."
         is_single = kind == "ReadWriteOnce" and row.replicas > 1
-        barriers[name] = f"{name} can't be mounted: {use}." if use else single if is_single else ""
-    return barriers
+        barrier = use or (f"it is for one replica, and the instance has {row.replicas}" if is_single else "")
+        label = describe_storage(area, storage.row)
+        mountable[name] = f"{label} ({barrier})" if barrier else label, barrier
+    return dict(sorted(mountable.items(), key=lambda item: bool(item[1][1])))
 
 
 def _warn_about_folder(area: TenantArea, instance: GPUInstance) -> tuple[str, str, str] | None:

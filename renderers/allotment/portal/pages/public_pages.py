@@ -48,7 +48,10 @@ def describe_gpus(gpus: Fraction, model: str) -> str:
 
 
 def describe_offers(site: SiteFacts) -> dict[str, Any]:
-    """Return the offers for the forms. Money is exact decimal text, GPUs are fractions, and sizes are in bytes."""
+    """Return the offers for the forms. Money is exact decimal text, GPUs are fractions, and sizes are in bytes.
+
+    A form proposes the first possible offer. So the cheapest GPUSpecs come first, and the Active versions of an app.
+    """
     return {
         "currency": site.currency,
         "clusters": [
@@ -61,7 +64,7 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
             }
             for cluster in site.clusters
         ],
-        "gpuSpecs": [describe_gpu_spec(spec, site.currency) for spec in site.gpu_specs],
+        "gpuSpecs": [describe_gpu_spec(spec, site.currency) for spec in sorted(site.gpu_specs, key=_rank_price)],
         "storageSpecs": [
             {
                 "cluster": spec.cluster,
@@ -98,13 +101,17 @@ def describe_offers(site: SiteFacts) -> dict[str, Any]:
                             for folder in version.folders
                         ],
                     }
-                    for version in app.versions
+                    for version in sorted(app.versions, key=lambda version: version.lifecycle != "Active")
                     if version.lifecycle in ("Active", "Deprecated")
                 ],
             }
             for app in site.apps
         ],
     }
+
+
+def _rank_price(spec: GpuSpecEntry) -> Decimal:
+    return Decimal("Infinity") if spec.price is None else spec.price
 
 
 def _format_price(price: Decimal | None) -> str:

@@ -98,9 +98,8 @@ function checkName(name, longest, facts, what, field = "name") {
 function setOptions(select, options) {
   const before = select.value;
   select.replaceChildren(...options.map(([value, text, problem]) => make("option", {value, text: problem ? `${text} (${problem})` : text, disabled: !!problem})));
-  const possible = options.filter(([, , problem]) => !problem);
-  const same = (select.dataset.isChosen ? options : possible).find(([value]) => value === before);
-  const [value, , problem] = same || possible[0] || [""];
+  const same = select.dataset.isChosen && options.find(([value]) => value === before);
+  const [value, , problem] = same || options.find(([, , problem]) => !problem) || [""];
   select.value = value;
   return problem ? [[`${value}: ${problem}.`, select.name]] : [];
 }
@@ -245,11 +244,11 @@ function describeUnits(facts, spec, units, problems, extra = 0n) {
 // Add a line for each name. In the page itself, many lines would be too large.
 function addRows(kind, items, text) {
   const template = find(kind);
-  for (const {name, barrier, variable = ""} of items) {
+  for (const {name, label = name, barrier, variable = ""} of items) {
     const row = template.content.firstElementChild.cloneNode(true);
     Object.assign(row.querySelector("[type=checkbox]"), {name: `use-${name}`, disabled: !!barrier});
     Object.assign(row.querySelector("[type=text]"), {name: `${text}-${name}`, value: variable});
-    row.querySelector("span").textContent = barrier ? `${name} (${barrier})` : name;
+    row.querySelector("span").textContent = barrier ? `${label} (${barrier})` : label;
     template.before(row);
   }
 }
