@@ -12,6 +12,7 @@ from tests.conftest import PROJECT
 
 from allotment.adapters.metrics import (
     CommentMetrics,
+    CordonMetrics,
     Metrics,
     PortalMetrics,
     ReportMetrics,
@@ -37,6 +38,7 @@ def list_metrics() -> set[str]:
     ReportMetrics("eu-1", registry)
     CommentMetrics(registry)
     PortalMetrics(registry)
+    CordonMetrics("eu-1", registry)
     SshMetrics(registry)
     return {f"{metric.name}_total" if metric.type == "counter" else metric.name for metric in registry.collect()}
 

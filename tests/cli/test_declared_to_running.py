@@ -402,7 +402,9 @@ def test_a_rewound_branch_is_said_and_every_state_can_be_asked_for(out: Seen) ->
     state, why = out.row()
     assert (state, "the source was rewound" in why) == ("Merged", True)
     git(out.place.root, "remote", "set-url", "origin", str(out.place.remote))
-    states = {words[2] for text in result.out.splitlines() if len(words := text.split()) > 2 and "/" in words[0]}
+    states = {
+        words[2].rstrip(",") for text in result.out.splitlines() if len(words := text.split()) > 2 and "/" in words[0]
+    }
     for state in states:
         assert out("--state", state.lower()).code == 0
 

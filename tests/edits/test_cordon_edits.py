@@ -23,7 +23,7 @@ TEXT = """\
 apiVersion: allotment.dev/v1alpha1
 kind: Cordon
 metadata:
-  name: ip-10-0-3-7
+  name: ip-10-0-3-7-eu-internal
 spec:
   nodePool: l4-ts4
   node: ip-10-0-3-7.eu.internal
@@ -35,7 +35,7 @@ spec:
 def test_a_cordon_begins_today_and_is_named_after_the_node() -> None:
     values = NONE | {"pool": "l4-ts4", "reason": "New driver"}
     change = cordon_node(DECLARED, "eu-1", "ip-10-0-3-7.eu.internal", values, TODAY, drain=False)
-    assert change.files == {"clusters/eu-1/cordons/ip-10-0-3-7.yaml": TEXT.encode()}
+    assert change.files == {"clusters/eu-1/cordons/ip-10-0-3-7-eu-internal.yaml": TEXT.encode()}
     assert change.title == "Cordon node eu-1/ip-10-0-3-7.eu.internal"
     dates = values | {"start": "2026-11-01", "until": "2026-11-02"}
     (data,) = cordon_node(DECLARED, "eu-1", "ip-10-0-3-7", dates, TODAY, drain=True).files.values()
@@ -55,6 +55,28 @@ def test_a_drain_changes_the_present_cordon() -> None:
 def test_a_node_has_a_single_cordon(drain: bool, values: dict[str, str]) -> None:
     with pytest.raises(OperationRefused, match=f"eu-1/gpu-l4-02 has a cordon in {SAMPLE}: edit it, or uncordon"):
         cordon_node(DECLARED, "eu-1", "gpu-l4-02", NONE | values, TODAY, drain=drain)
+
+
+@pytest.mark.parametrize(
+    ("node", "name"),
+    [
+        ("10.0.3.7", "node-10-0-3-7"),
+        ("gpu.a.example", "gpu-a-example"),
+        ("ip-10-0-3-7.eu-central-1.compute.internal", "ip-10-0-3-7-eu-central-1-42807a"),
+    ],
+)
+def test_a_node_of_any_name_has_a_cordon(node: str, name: str) -> None:
+    values = NONE | {"pool": "l4-ts4", "reason": "New driver"}
+    (path,) = cordon_node(DECLARED, "eu-1", node, values, TODAY, drain=False).files
+    assert path == f"clusters/eu-1/cordons/{name}.yaml"
+
+
+def test_an_ended_cordon_of_the_same_name_is_replaced() -> None:
+    values = NONE | {"pool": "l4-whole", "reason": "New driver", "name": "l4-fans"}
+    later = TODAY + datetime.timedelta(1)
+    (data,) = cordon_node(DECLARED, "eu-1", "gpu-l4-02", values, later, drain=False).files.values()
+    assert data is not None
+    assert b'from: "2026-10-07"' in data
 
 
 def test_an_ended_cordon_makes_room_for_another() -> None:
@@ -85,6 +107,7 @@ def test_a_renewal_cordons_the_nodes_in_turn() -> None:
         (["gpu-l4-02"], "l4-whole", {}, "no report has a node of pool eu-1/l4-whole without a cordon"),
         (["gpu-1"], "l4-hole", {}, "eu-1 has no NodePool named 'l4-hole'; did you mean 'l4-whole'?"),
         (["gpu-1"], "l4-whole", {"days": "0"}, "--days: '0' is not a whole number from 1 to 30"),
+        (["gpu-1"], "l4-whole", {"start": "9999-12-31"}, "--from: 9999-12-31 is too late for 1 node"),
         (["gpu-1"], "l4-whole", {"start": "soon"}, "--from: 'soon' is not a date: write a day such as 2026-01-31"),
     ],
 )

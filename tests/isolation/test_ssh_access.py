@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import subprocess
 import sys
 from collections.abc import Callable
@@ -61,7 +62,7 @@ class Bed:
 
     def __init__(self, root: Path, tree: Path) -> None:
         source = FolderSource(root)
-        catalog = check_repository(source, DAY).catalog
+        catalog = check_repository(source, datetime.date.fromisoformat(DAY)).catalog
         assert catalog is not None
         self.gate: IsolationGate = build_gate(catalog)
         self.entitlements = {}

@@ -66,6 +66,20 @@ def test_cordons_on_different_days_leave_enough_room(sample: Path, allot: Allot)
     assert lines(allot, sample, "cordon") == []
 
 
+def test_a_drain_is_at_fault_before_other_cordons_of_the_change(sample: Path, allot: Allot) -> None:
+    commit(sample)
+    place = cordon(sample, "aaa", "node: gpu-7", "drain: Now")
+    cordon(sample, "zzz", "node: gpu-8")
+    assert lines(allot, sample, "cordon") == [f"{place}{HOLD} 15 from {DAY} on together with zzz: {WAIT} [cordon]"]
+
+
+def test_a_shorter_cordon_is_no_error(sample: Path, allot: Allot) -> None:
+    cordon(sample, "pool", "drain: Now")
+    commit(sample)
+    place = cordon(sample, "pool", "drain: Now", f'until: "{LATER}"')
+    assert lines(allot, sample, "cordon") == [f"{place}warning: {HOLD} 0 from {DAY} on: {WAIT} [cordon]"]
+
+
 def test_a_merged_cordon_only_warns(sample: Path, allot: Allot) -> None:
     place = cordon(sample, "pool", "drain: Now")
     commit(sample)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,7 @@ class Bed:
 
     def __init__(self, root: Path, tree: Path) -> None:
         source, scope = FolderSource(root), Scope("tenant", "solo-ada")
-        catalog = check_repository(source, DAY).catalog
+        catalog = check_repository(source, datetime.date.fromisoformat(DAY)).catalog
         folder = read_folder(scope, read_scope(source, scope).files)[0]
         self.gate = IsolationGate(build_gate(catalog).clusters)
         self.entitlements = Entitlements.from_declarations(catalog, catalog.clusters["eu-1"], folder)

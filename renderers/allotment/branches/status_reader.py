@@ -205,13 +205,15 @@ def read_cached_nodes(
     """Return the nodes of a cluster with the instances of `tenants`. The data comes from the last fetch."""
     instances: dict[str, set[str]] = {}
     pools: dict[str, str] = {}
-    for data in _read_cached_versions(repository, cluster, key, CAPACITY, is_at_origin=is_at_origin):
-        with contextlib.suppress(Malformed):
-            usage = parse_capacity_usage(data).usage
-            pools |= {interval.node: interval.name for interval in usage if interval.kind == NodePool.__name__}
-    for tenant in tenants:
-        for data in _read_cached_versions(repository, cluster, key, tenant_path(tenant), is_at_origin=is_at_origin):
-            with contextlib.suppress(Malformed):
+    for commit in list_fetched_commits(repository, cluster, key, is_at_origin=is_at_origin):
+        for path, tenant in [(CAPACITY, ""), *((tenant_path(tenant), tenant) for tenant in tenants)]:
+            with contextlib.suppress(OperationRefused, Malformed):
+                if (data := repository.read_at(commit, path)) is None:
+                    continue
+                if not tenant:
+                    usage = parse_capacity_usage(data).usage
+                    pools |= {interval.node: interval.name for interval in usage if interval.kind == NodePool.__name__}
+                    continue
                 for instance in parse_tenant_status(data).instances:
                     for node in instance.nodes:
                         instances.setdefault(node, set()).add(f"{tenant}/{instance.name}")

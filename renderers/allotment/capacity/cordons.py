@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from allotment.capacity.units import pack_stocks, pool_stocks
+from allotment.capacity.units import pack_stocks, pool_stocks, set_cordoned_units
 from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
 from allotment.declared.kinds.cordon import Cordon
-from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.node_pool import NodePool, NodePoolSpec
 from allotment.declared.kinds.stock import Stock
 
@@ -44,14 +43,14 @@ def list_planned_cordons(catalog: Catalog) -> tuple[PlannedCordon, ...]:
     """Return the cordons of all clusters that have not ended, sorted by cluster and name."""
     return tuple(
         PlannedCordon(
-            cluster.name,
-            spec.node_pool,
-            spec.node,
-            _find_exclusive_specs(cluster, spec.node_pool),
-            spec.start,
-            spec.until,
-            spec.reason,
-            spec.drain == "Now",
+            cluster=cluster.name,
+            pool=spec.node_pool,
+            node=spec.node,
+            gpu_specs=_find_exclusive_specs(cluster, spec.node_pool),
+            start=spec.start,
+            until=spec.until,
+            reason=spec.reason,
+            moves_instances=spec.drain == "Now",
         )
         for _, cluster in sorted(catalog.clusters.items())
         for cordon in cluster.of_kind(Cordon).values()
@@ -85,8 +84,9 @@ def apply_cordons(platform: ScopeDeclarations, cluster: ScopeDeclarations, day: 
         if (pool := cluster.of_kind(NodePool).get(name)) is not None:
             cordons = [cordon.model for cordon in active if cordon.model.spec.node_pool == name]
             lost |= _count_lost_units(platform, cluster, pool.model, cordons)
-    declared = (_remove_lost_units(declaration, lost) for declaration in cluster.all_declarations())
-    return ScopeDeclarations(cluster.scope, declared, cluster.invalid)
+    stocks = (set_cordoned_units(stock, lost.get(name, 0)) for name, stock in cluster.of_kind(Stock).items())
+    others = (declaration for declaration in cluster.all_declarations() if not isinstance(declaration.model, Stock))
+    return ScopeDeclarations(cluster.scope, [*others, *stocks], cluster.invalid)
 
 
 def count_cordoned_nodes(pool: NodePoolSpec, cordons: Iterable[Cordon]) -> int:
@@ -103,13 +103,3 @@ def _count_lost_units(
     shared = [name for name, stock in cluster.of_kind(Stock).items() if stock.model.spec.tenant is None]
     left = pool.spec.node_limit - count_cordoned_nodes(pool.spec, cordons)
     return pack_stocks(pool.spec, stocks, shared, nodes=left).missing
-
-
-def _remove_lost_units(
-    declaration: DeclarationFile[Declaration], lost: Mapping[str, int]
-) -> DeclarationFile[Declaration]:
-    """Return a Stock without its lost units, and any other declaration as it is."""
-    if not isinstance(declaration.model, Stock):
-        return declaration
-    spec = declaration.model.spec.with_cordoned_units(lost.get(declaration.model.name, 0))
-    return declaration._replace(model=declaration.model.model_copy(update={"spec": spec}))

@@ -251,6 +251,12 @@ def instances_holding_units(tenant: ScopeDeclarations) -> list[DeclarationFile[G
     return [instance for instance in instances if holds_units(tenant, instance.model)]
 
 
+def set_cordoned_units(stock: DeclarationFile[Stock], cordoned_units: int = 0) -> DeclarationFile[Stock]:
+    """Return a stock with all declared units but `cordoned_units`."""
+    spec = stock.model.spec.with_cordoned_units(cordoned_units)
+    return stock._replace(model=stock.model.model_copy(update={"spec": spec}))
+
+
 class SpecStocks(NamedTuple):
     """The stocks of a GPUSpec in a cluster."""
 
@@ -261,6 +267,14 @@ class SpecStocks(NamedTuple):
     def all_stocks(self) -> list[DeclarationFile[Stock]]:
         """All stocks, shared stocks first."""
         return self.shared + [stock for owner in sorted(self.reserved) for stock in self.reserved[owner]]
+
+    @property
+    def without_cordons(self) -> SpecStocks:
+        """The same stocks with all declared units."""
+        return SpecStocks(
+            [set_cordoned_units(stock) for stock in self.shared],
+            {owner: [set_cordoned_units(stock) for stock in stocks] for owner, stocks in self.reserved.items()},
+        )
 
     def reserved_units(self, tenant: str) -> int:
         """Return the units that are reserved for a tenant."""

@@ -84,7 +84,7 @@ def _check_node(pool: PoolNodes, node: Object) -> Iterator[Diagnosis]:
         yield error(
             subject, f"isn't Ready, but the units of pool {pool.name} include it", f"kubectl describe node {name}"
         )
-    elif node.get("spec", {}).get("unschedulable"):
+    elif node.get("spec", {}).get("unschedulable") and names.CORDON not in node["metadata"].get("annotations", {}):
         yield warning(
             subject,
             f"is cordoned, but the units of pool {pool.name} include it",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
+import re
 from collections.abc import Iterable, Mapping
 
 from allotment.declared.document_editor import SetField, edit_document
 from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.cordon import Cordon
 from allotment.declared.kinds.node_pool import NodePool
-from allotment.declared.layout import Scope
+from allotment.declared.layout import DEFAULT_MAX_NAME_LENGTH, Scope, name_error
 from allotment.edits.change_set import ChangeSet, merge_change_sets
 from allotment.edits.declarations import Declarations
 from allotment.edits.new_declaration import build_declaration, check_declaration, parse_number
@@ -17,6 +19,8 @@ from allotment.manifests.yaml_text import without_empty
 from allotment.problems import OperationRefused, pluralize, quote_value
 
 MAX_DAYS = 30  # of a node in a renewal
+_DIGEST_LENGTH = 6
+_SEPARATORS = re.compile("[^a-z0-9]+")
 
 
 def cordon_node(
@@ -43,7 +47,9 @@ def cordon_node(
         raise OperationRefused(
             f"{cluster}/{node} has a cordon in {present[0].path}: edit it, or uncordon the node first"
         )
-    path = declarations.create_path(Cordon, scope, values["name"] or node.partition(".")[0])
+    ended = {cordon.model.name: cordon.path for cordon in cordons}
+    name = values["name"] or _name_cordon(node)
+    path = ended.get(name) or declarations.create_path(Cordon, scope, name)
     fields = {
         "nodePool": _choose_pool(declarations, scope, values["pool"]),
         "node": node,
@@ -78,8 +84,7 @@ def renew_nodes(
         raise OperationRefused(f"--days: {quote_value(values['days'])} is not a whole number from 1 to {MAX_DAYS}")
     scope = Scope("cluster", cluster)
     declarations.find(NodePool, scope, pool)
-    names = declarations.list_names(Cordon, scope)
-    cordons = [declarations.find(Cordon, scope, name).model.spec for name in names]
+    cordons = [declarations.find(Cordon, scope, name).model.spec for name in declarations.list_names(Cordon, scope)]
     present = {cordon.node for cordon in cordons if not cordon.has_ended(today)}
     remaining = sorted(set(nodes) - present)
     if not remaining:
@@ -88,7 +93,10 @@ def renew_nodes(
         )
     changes = []
     for number, node in enumerate(remaining):
-        start, until = (first + datetime.timedelta(days * count) for count in (number, number + 1))
+        try:
+            start, until = (first + datetime.timedelta(days * count) for count in (number, number + 1))
+        except OverflowError:
+            raise OperationRefused(f"--from: {first} is too late for {pluralize(len(remaining), 'node')}") from None
         fields = {"pool": pool, "reason": values["reason"], "start": start.isoformat(), "until": until.isoformat()}
         cordon = {**dict.fromkeys(("evidence", "name")), **fields}
         changes.append(cordon_node(declarations, cluster, node, cordon, today, drain=drain))
@@ -112,6 +120,16 @@ def uncordon_node(declarations: Declarations, cluster: str, node: str) -> Change
         )
     changes = {cordon.path: None for cordon in cordons}
     return ChangeSet(f"Uncordon node {cluster}/{node}", changes, (f"Node {cluster}/{node}",))
+
+
+def _name_cordon(node: str) -> str:
+    """Return the name of a node's cordon: the name of the node without dots. A long name ends with a part of its hash."""
+    name = _SEPARATORS.sub("-", node.lower()).strip("-")
+    name = name if name[:1].isalpha() else f"node-{name}"
+    if name_error(name, DEFAULT_MAX_NAME_LENGTH) is None:
+        return name
+    digest = hashlib.sha256(node.encode()).hexdigest()[:_DIGEST_LENGTH]
+    return f"{name[: DEFAULT_MAX_NAME_LENGTH - _DIGEST_LENGTH - 1].rstrip('-')}-{digest}"
 
 
 def _find_cordons(declarations: Declarations, scope: Scope, node: str) -> list[DeclarationFile[Cordon]]:

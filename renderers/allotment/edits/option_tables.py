@@ -121,7 +121,7 @@ CORDON_OPTIONS: Table = (
     OptionRow("evidence", "TEXT", "The evidence for the reason, such as an alert.", "spec.evidence"),
     OptionRow("from", "DAY", "The first day of the cordon. Default: today.", "spec.from", parameter="start"),
     OptionRow("until", "DAY", "The first day without the cordon. Default: it ends with `uncordon`.", "spec.until"),
-    OptionRow("name", "NAME", "The name of the Cordon. Default: the first part of the node's name."),
+    OptionRow("name", "NAME", "The name of the Cordon. Default: the name of the node, without dots."),
 )
 RENEWAL_OPTIONS: Table = (
     OptionRow("from", "DAY", "The first day of the first node. Default: today.", parameter="start", default=""),

@@ -63,14 +63,9 @@ def _check_room(
 ) -> Iterator[Finding]:
     """Check that the units that instances hold have room on a day."""
     claims = [claim for claim in tally.claims if claim.cluster == cluster.name]
-    before, after = (
-        compute_unit_usage(
-            catalog._replace(clusters={cluster.name: apply_cordons(catalog.platform, cluster, moment)}), claims
-        )
-        for moment in (datetime.date.min, day)
-    )
-    for without, usage in zip(before, after, strict=True):
-        if usage.excess > without.excess:
+    remaining = apply_cordons(catalog.platform, cluster, day)
+    for usage in compute_unit_usage(catalog._replace(clusters={cluster.name: remaining}), claims):
+        if usage.excess > usage._replace(stocks=usage.stocks.without_cordons).excess:
             yield _build_finding(cluster, active, day, usage, tally)
 
 
@@ -110,9 +105,15 @@ def _build_finding(
 def _find_cause(
     cluster: ScopeDeclarations, active: list[DeclarationFile[Cordon]], tally: Tally
 ) -> tuple[DeclarationFile[Cordon], bool]:
-    """Return the cordon that the change adds, and True; if it adds none, the cordon with the latest start, and False."""
+    """Return a cordon that the change adds, and True; if it adds none, one of the others, and False.
+
+    Of several cordons, a drain comes before the others, and then the cordon with the latest start.
+    """
     changed = [cordon for cordon in active if tally.is_changed_cordon(cluster.name, cordon)]
-    latest = max(changed or active, key=lambda cordon: (cordon.model.spec.start, cordon.model.name))
+    latest = max(
+        changed or active,
+        key=lambda cordon: (cordon.model.spec.drain == "Now", cordon.model.spec.start, cordon.model.name),
+    )
     return latest, bool(changed)
 
 

@@ -149,7 +149,7 @@ def check_retained_units(catalog: Catalog, allocated_claims: Iterable[UnitClaim]
 
 def _is_caused_by_cordons(unit_usage: UnitUsage) -> bool:
     """Return whether the oversold units would have room without cordons."""
-    return unit_usage.excess <= sum(stock.model.spec.cordoned_units for stock in unit_usage.stocks.all_stocks)
+    return unit_usage._replace(stocks=unit_usage.stocks.without_cordons).excess == 0
 
 
 def _claims_on_spec(unit_usage: UnitUsage, claims: Iterable[UnitClaim]) -> list[UnitClaim]:

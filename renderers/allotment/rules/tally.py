@@ -170,12 +170,18 @@ class Tally:
         )
 
     def is_changed_cordon(self, cluster: str, cordon: DeclarationFile[Cordon]) -> bool:
-        """Return whether the change adds a cordon, or changes it."""
+        """Return whether the change adds a cordon, or lets it take more days, another node, or move instances."""
         if not self.has_base:
             return self.is_changed(cordon.path)
         before = self._clusters_before.get(cluster)
         old = before.of_kind(Cordon).get(cordon.model.name) if before is not None else None
-        return old is None or old.model.spec != cordon.model.spec
+        if old is None:
+            return True
+        before_spec, spec = old.model.spec, cordon.model.spec
+        lasts_longer = before_spec.until is not None and (spec.until is None or spec.until > before_spec.until)
+        is_elsewhere = (spec.node_pool, spec.node) != (before_spec.node_pool, before_spec.node)
+        moves = spec.drain == "Now" and before_spec.drain != "Now"
+        return is_elsewhere or moves or lasts_longer or spec.start < before_spec.start
 
     def stocks_before(self, cluster: str, gpu_spec: str) -> SpecStocks:
         """Return the stocks of a GPUSpec in a cluster at the base; empty if there is no base, or no such cluster."""

@@ -93,6 +93,23 @@ def test_more_nodes_than_the_limit_wait(sample: Path) -> None:
     assert result.troubles == ["gpu-7: not cordoned, because the cluster allows 1 cordoned nodes at a time"]
 
 
+def test_a_node_that_stays_cordoned_counts(sample: Path) -> None:
+    declare(sample, "driver", "node: gpu-7", "drain: Never")
+    declare(sample, "fans", "node: gpu-8")
+    edit(sample, "clusters/eu-1/cluster.yaml", "spec:\n", "spec:\n  maxCordonedNodes: 1\n")
+    result = plan(sample, node("gpu-7", "driver", is_unschedulable=True), node("gpu-8"))
+    assert (result.changes, result.cordoned_nodes) == ([], frozenset())
+    assert result.troubles[0] == "gpu-8: not cordoned, because the cluster allows 1 cordoned nodes at a time"
+
+
+def test_a_lower_limit_returns_no_node(sample: Path) -> None:
+    declare(sample, "driver")
+    edit(sample, "clusters/eu-1/cluster.yaml", "spec:\n", "spec:\n  maxCordonedNodes: 1\n")
+    nodes = [node(name, "driver", is_unschedulable=True) for name in ("gpu-7", "gpu-8")]
+    assert plan(sample, *nodes)[:1] == ([],)
+    assert plan(sample, *nodes).troubles == []
+
+
 def test_an_absent_node_is_a_trouble(sample: Path) -> None:
     declare(sample, "driver", "node: gpu-7")
     for nodes in ([], [node("gpu-7", pool="l4-whole")]):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from allotment.adapters.cluster.nodes import Nodes
 from allotment.adapters.declaration_source import Source
+from allotment.adapters.git.clone import CloneDamage
 from allotment.adapters.git.commit_source import CommitSource
 from allotment.adapters.git.remote import Remote
 from allotment.adapters.git.repository import Repository
@@ -21,11 +22,14 @@ from allotment.observed.objects import Pod
 from allotment.problems import OperationRefused
 from allotment.services.check.catalog_check import check_catalog
 from allotment.services.cordons.node_plan import NodeChange, NodePlan, plan_nodes
-from allotment.services.loop import FAILURE_REASONS, Failure, Loop, LoopTiming
+from allotment.services.loop import FAILURE_REASONS, Failure, Loop, LoopTiming, repair_if_clone
 
 STALLED_SECONDS = 300
-MOVE_SECONDS = 600  # after this time, an instance that did not become ready again is a trouble
-STOP_SECONDS = 60  # an instance that has had no pods for this long has been stopped
+MOVE_SECONDS = 600  # after this time, another instance moves although the last did not become ready
+SETTLE_SECONDS = (
+    60  # after this time, an instance with fewer pods than before its move was stopped, or has fewer replicas
+)
+_ENDED_PHASES = ("Succeeded", "Failed")
 MAX_ATTEMPTS = 3  # a node that somebody else makes schedulable is cordoned this often for the same cordons
 
 
@@ -68,6 +72,7 @@ class CordonLoop(Loop):
         self._attempts: Counter[tuple[str, tuple[str, ...]]] = Counter()
         self._logged_troubles: frozenset[str] = frozenset()
         self._move: _Move | None = None
+        self._stuck_instances: set[tuple[str, str]] = set()
         metrics.initialize_reasons(FAILURE_REASONS)
 
     @property
@@ -78,7 +83,12 @@ class CordonLoop(Loop):
     def on_leadership_lost(self) -> None:
         """Forget the attempts, and the instance that moves."""
         self._attempts.clear()
+        self._stuck_instances.clear()
         self._move = None
+
+    def repair_clone(self, errors: Sequence[str]) -> CloneDamage | None:
+        """Check the clone for damage."""
+        return repair_if_clone(self._target.repository, errors)
 
     def classify_error(self, error: Exception) -> Failure:
         """Return the failure of a turn."""
@@ -89,13 +99,14 @@ class CordonLoop(Loop):
     def run_once(self) -> None:
         """Apply the cordons of the newest commit. Raises OperationRefused if the branch or the cluster is absent."""
         plan = self._plan_nodes()
-        troubles = [*plan.troubles, *self._change_nodes(plan.changes)]
-        self._delete_placeholders(plan.cordoned_nodes)
-        troubles += self._move_instances(plan.drained_nodes)
+        troubles = list(plan.troubles)
+        pending = self._change_nodes(plan.changes, troubles)
+        self._delete_placeholders(plan.cordoned_nodes - pending)
+        self._move_instances(plan.drained_nodes - pending, troubles)
         for trouble in sorted(frozenset(troubles) - self._logged_troubles):
             self.log.warning("cordon in doubt", cluster=self._target.cluster, message=trouble)
         self._logged_troubles = frozenset(troubles)
-        self._metrics.record_turn(len(plan.cordoned_nodes), len(troubles))
+        self._metrics.record_turn(len(plan.cordoned_nodes - pending), len(troubles))
 
     def _plan_nodes(self) -> NodePlan:
         target = self._target
@@ -110,11 +121,12 @@ class CordonLoop(Loop):
             raise OperationRefused(f"the source declares no cluster {target.cluster}")
         return plan_nodes(cluster, self._nodes.list_nodes(), day)
 
-    def _change_nodes(self, changes: Iterable[NodeChange]) -> list[str]:
-        """Change nodes, and return the troubles."""
-        troubles = []
+    def _change_nodes(self, changes: Iterable[NodeChange], troubles: list[str]) -> frozenset[str]:
+        """Change nodes, and append the troubles. Return the nodes that are not as planned."""
+        pending = set[str]()
         for change in changes:
             name, key = change.node.name, (change.node.name, change.cordons)
+            pending.add(name)
             if self._attempts[key] >= MAX_ATTEMPTS:
                 troubles.append(
                     f"{name}: cordoned {MAX_ATTEMPTS} times, and somebody else made it schedulable each time: remove the Cordon"
@@ -131,13 +143,15 @@ class CordonLoop(Loop):
                 continue
             if (changed.cordons, changed.is_unschedulable) != (change.cordons, change.is_unschedulable):
                 troubles.append(f"{name}: the API server did not accept the change of the cordon as a whole")
+                continue
+            pending.remove(name)
             for other in [pair for pair in self._attempts if pair[0] == name and pair != key]:
                 del self._attempts[other]
             if change.cordons:
                 self._attempts[key] += 1
             cordons = ", ".join(change.cordons or change.node.cordons)
             self.log.info("node cordoned" if change.cordons else "cordon ended", node=name, cordons=cordons)
-        return troubles
+        return frozenset(pending)
 
     def _delete_placeholders(self, cordoned_nodes: Iterable[str]) -> None:
         """Delete the placeholders on cordoned nodes. At its limit, a pool makes no node for an instance while they remain."""
@@ -146,33 +160,42 @@ class CordonLoop(Loop):
                 if not pod.terminating and self._nodes.delete_pod(names.STOCK_NAMESPACE, pod.name, pod.uid):
                     self.log.info("placeholder deleted", node=node, pod=pod.name)
 
-    def _move_instances(self, drained_nodes: Iterable[str]) -> list[str]:
-        """Delete a pod of an instance on the drained nodes if no other instance moves. Return the troubles."""
-        if self._move is not None and (trouble := self._check_move(self._move)) is not None:
-            return [trouble] if trouble else []
+    def _move_instances(self, drained_nodes: Iterable[str], troubles: list[str]) -> None:
+        """Delete a pod of an instance on the drained nodes if no other instance moves, and append the troubles."""
+        if self._move is not None and not self._has_moved(self._move):
+            if time.monotonic() - self._move.begun_at <= MOVE_SECONDS:
+                return
+            self._stuck_instances.add((self._move.tenant, self._move.instance))
         self._move = None
-        for node in sorted(drained_nodes):
-            pods = self._nodes.list_pods({"fieldSelector": f"spec.nodeName={node}", "labelSelector": names.INSTANCE})
-            if any(pod.terminating for pod in pods):
-                return []
-            for pod in sorted(pods, key=lambda pod: (pod.tenant, pod.instance, pod.name)):
-                siblings = self._list_instance_pods(pod.tenant, pod.instance)
-                if self._nodes.delete_pod(names.namespace(pod.tenant), pod.name, pod.uid):
-                    self._move = _Move(pod.tenant, pod.instance, len(siblings), time.monotonic())
-                    self.log.info("instance moves", node=node, tenant=pod.tenant, instance=pod.instance, pod=pod.name)
-                    return []
-        return []
+        troubles += (
+            f"instance {tenant}/{instance} was not ready {MOVE_SECONDS // 60} minutes after its move began"
+            for tenant, instance in self._stuck_instances
+        )
+        pods = [pod for node in sorted(drained_nodes) for pod in self._list_node_pods(node)]
+        if any(pod.terminating and not pod.node_lost for pod in pods):
+            return
+        for pod in sorted(pods, key=lambda pod: (pod.tenant, pod.instance, pod.name)):
+            siblings = self._list_instance_pods(pod.tenant, pod.instance)
+            others_are_ready = all(other.ready for other in siblings if other.uid != pod.uid)
+            if pod.terminating or not others_are_ready:
+                continue  # a replica of the instance stays until the others are ready
+            if self._nodes.delete_pod(names.namespace(pod.tenant), pod.name, pod.uid):
+                self._move = _Move(pod.tenant, pod.instance, len(siblings), time.monotonic())
+                self._stuck_instances.discard((pod.tenant, pod.instance))
+                self.log.info("instance moves", node=pod.node, tenant=pod.tenant, instance=pod.instance, pod=pod.name)
+                return
 
-    def _check_move(self, move: _Move) -> str | None:
-        """Return None if an instance has moved, or has been stopped. Otherwise return the trouble; empty at first."""
+    def _has_moved(self, move: _Move) -> bool:
+        """Return whether all pods of an instance are ready, or the instance has been stopped or has fewer replicas."""
         pods = self._list_instance_pods(move.tenant, move.instance)
-        seconds = time.monotonic() - move.begun_at
-        is_stopped = not pods and seconds > STOP_SECONDS
-        if is_stopped or (len(pods) >= move.pods and all(pod.ready and not pod.terminating for pod in pods)):
-            return None
-        if seconds <= MOVE_SECONDS:
-            return ""
-        return f"instance {move.tenant}/{move.instance} is not ready {MOVE_SECONDS // 60} minutes after its move began: no other instance moves"
+        is_settled = len(pods) >= move.pods or time.monotonic() - move.begun_at > SETTLE_SECONDS
+        return is_settled and all(pod.ready and not pod.terminating for pod in pods)
+
+    def _list_node_pods(self, node: str) -> list[Pod]:
+        """Return the live pods of instances on a node."""
+        query = {"fieldSelector": f"spec.nodeName={node}", "labelSelector": names.INSTANCE}
+        return [pod for pod in self._nodes.list_pods(query) if pod.phase not in _ENDED_PHASES]
 
     def _list_instance_pods(self, tenant: str, instance: str) -> list[Pod]:
-        return self._nodes.list_pods({"labelSelector": f"{names.INSTANCE}={instance}"}, names.namespace(tenant))
+        pods = self._nodes.list_pods({"labelSelector": f"{names.INSTANCE}={instance}"}, names.namespace(tenant))
+        return [pod for pod in pods if pod.phase not in _ENDED_PHASES]

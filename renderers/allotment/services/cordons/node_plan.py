@@ -53,25 +53,26 @@ def plan_nodes(cluster: ScopeDeclarations, nodes: Iterable[Node], day: datetime.
             troubles.append(_describe_absence(cordon.model))
         for name in names:
             cordons_by_node.setdefault(name, []).append(cordon.model)
-    limit = _read_limit(cluster)
+    returning_nodes = [node for node in nodes_by_name.values() if node.cordons and node.name not in cordons_by_node]
+    faults = sorted(f"{kind} {name}" for kind, name in cluster.invalid)
+    limit = max(0, _read_limit(cluster) - (len(returning_nodes) if faults else 0))
     order = sorted(cordons_by_node, key=lambda name: (not nodes_by_name[name].cordons, name))
-    if order[limit:]:
+    if waiting_nodes := [name for name in order[limit:] if not nodes_by_name[name].cordons]:
         troubles.append(
-            f"{', '.join(order[limit:])}: not cordoned, because the cluster allows {limit} cordoned nodes at a time"
+            f"{', '.join(waiting_nodes)}: not cordoned, because the cluster allows {_read_limit(cluster)} cordoned nodes at a time"
         )
     cordoned_nodes = frozenset(order[:limit])
     changes = [
         change for name in order[:limit] if (change := _cordon(nodes_by_name[name], cordons_by_node[name])) is not None
     ]
-    returning_nodes = [node for node in nodes_by_name.values() if node.cordons and node.name not in cordons_by_node]
-    if faults := sorted(f"{kind} {name}" for kind, name in cluster.invalid):
+    if faults:
         troubles += [f"{node.name} stays cordoned, because {faults[0]} is invalid" for node in returning_nodes]
     else:
         changes += [
             NodeChange(node, (), node.is_unschedulable and node.is_cordoned_before, False) for node in returning_nodes
         ]
     drained_nodes = frozenset(
-        name for name in cordoned_nodes if any(_drains(cordon) for cordon in cordons_by_node[name])
+        name for name in cordoned_nodes if any(cordon.spec.drain == "Now" for cordon in cordons_by_node[name])
     )
     return NodePlan(changes, cordoned_nodes, drained_nodes, troubles)
 
@@ -105,7 +106,3 @@ def _cordon(node: Node, cordons: list[Cordon]) -> NodeChange | None:
         return None
     is_cordoned_before = node.is_cordoned_before if node.cordons else node.is_unschedulable
     return NodeChange(node, names, True, is_cordoned_before)
-
-
-def _drains(cordon: Cordon) -> bool:
-    return cordon.spec.drain == "Now"

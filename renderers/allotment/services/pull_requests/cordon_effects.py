@@ -42,13 +42,13 @@ def describe_cordons(before: Catalog, after: Catalog, read_nodes: ReadNodes) -> 
             on_nodes = {spec.node} if spec.node is not None else nodes.list_nodes(spec.node_pool)
             instances = sorted({instance for node in on_nodes for instance in nodes.instances.get(node, ())})
             if instances:
-                shown = ", ".join(map(escape_unprintable, instances[:NAMED_INSTANCES]))
+                names = ", ".join(map(escape_unprintable, instances[:NAMED_INSTANCES]))
                 more = len(instances) - NAMED_INSTANCES
                 moves = (
                     f"restarts on another node on {spec.start}" if spec.drain == "Now" else "stays there until it stops"
                 )
                 message = (
                     f"{pluralize(len(instances), 'instance')} on {pluralize(len(on_nodes), 'node')} of the cordon:"
-                    f" {shown}{f' and {more} more' if more > 0 else ''}; each of them {moves}"
+                    f" {names}{f' and {more} more' if more > 0 else ''}; each of them {moves}"
                 )
                 yield cordon.make_finding("spec.drain", message, "cordon", warning=True)
