@@ -103,7 +103,7 @@ def finish(child: pexpect.spawn) -> tuple[str, int]:
 def test_questions_lead_to_a_webui_with_a_storage(empty_tenant: Place) -> None:
     child = ask(empty_tenant, "--commit")
     child.expect_exact("Left:          1 of 1 nvidia-l4, 3 of 3 instances")
-    child.expect_exact("1 nvidia-l4  TimeSlicing 1/4  0.21   23/40")
+    child.expect(r"1 nvidia-l4 +TimeSlicing 1/4 +0\.21 +23/40")
     for question, answer in (
         ("GPU (1 to 1) [1]:", ""),
         ("App (1 to 6) [1]:", "7"),
