@@ -219,7 +219,10 @@ def test_other_pages_are_not_there(running: Running) -> None:
 @pytest.mark.parametrize(
     ("words", "expected_error"),
     [
-        ((), "Name what to run: --publish, --report CLUSTER, --comment, --portal, or several of them."),
+        (
+            (),
+            "Name what to run: --publish, --report CLUSTER, --comment, --portal, --cordons CLUSTER, or several of them.",
+        ),
         (("--publish", "--listen", "8080"), "'8080' is not in the format HOST:PORT"),
         (("--publish", "--listen", "192.0.2.1:80"), "192.0.2.1:80 can't be used as listen address"),
         (

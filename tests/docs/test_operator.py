@@ -68,7 +68,7 @@ def test_every_event_to_look_at_is_explained() -> None:
     events = words_of("warning", "error", "_log_pull_failure")
     assert {"tenant kept", "foreign commit replaced", "no verdict", "a process ended"} <= events
     assert sorted(events - TOLD) == []
-    assert {"nothing published", "nothing reported", "no comments", "portal not built"} <= TOLD
+    assert {"nothing published", "nothing reported", "no comments", "portal not built", "cordons not applied"} <= TOLD
 
 
 def test_every_reason_of_a_retention_is_explained() -> None:
@@ -86,6 +86,7 @@ def test_the_guide_names_only_existing_conditions_reasons_and_events() -> None:
         "nothing reported",
         "no comments",
         "portal not built",
+        "cordons not applied",
     }
     events |= {"stopped, still running", "removed, not gone"}
     rows = set(re.findall(r"^\| `([^|]+)` \|", PAGE, re.MULTILINE))

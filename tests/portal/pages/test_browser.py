@@ -1006,7 +1006,9 @@ def test_an_instance_does_not_mount_a_storage_that_its_accessor_changes(
         assert not visit.page.locator("#result").is_visible()
         visit.open(f"{url}/tenants/studio-kite/new-instance.html")
         assert visit.page.locator("[name=use-comfy-home]").is_disabled()
-        assert "comfy-home (its accessor changes files)" in visit.page.inner_text(".field:has([name=use-comfy-home])")
+        assert "comfy-home: 100Gi (its accessor changes files)" in visit.page.inner_text(
+            ".field:has([name=use-comfy-home])"
+        )
         assert visit.page.locator("[name=use-comfy-trial]").is_enabled()
     result = allot("instance", "start", "studio-kite/comfy", "--repo", place.root)
     assert "[accessor]" in result.out + result.err
