@@ -9,9 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from allotment.adapters.cluster.api import ApiServer
+from allotment.adapters.cluster.pod_log import select_pods
 from allotment.adapters.http_responses import ApiError, ApiUnavailable
 from allotment.manifests import names
-from allotment.observed import decoding
 from allotment.observed.objects import Pod
 
 SECONDS = 30.0
@@ -75,12 +75,7 @@ class Nodes:
 
     def list_pods(self, query: Mapping[str, str], namespace: str = "") -> list[Pod]:
         """Return the pods of a namespace, or of all namespaces, with the selectors of `query`."""
-        path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
-        try:
-            page = decoding.PODS.decode_page(self._api.read(path, query, "application/json", SECONDS))
-        except decoding.UnreadableResponse:
-            raise ApiUnavailable("the response is no list of pods") from None
-        return [pod for pod in page.objects if isinstance(pod, Pod)]
+        return select_pods(self._api, query, namespace)
 
     def set_cordons(
         self, node: Node, cordons: tuple[str, ...], *, is_unschedulable: bool, is_cordoned_before: bool

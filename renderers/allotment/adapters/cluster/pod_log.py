@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import urllib3
@@ -36,8 +36,16 @@ class LogOptions(NamedTuple):
 
 def list_pods(api: ApiServer, namespace: str, selector: str) -> list[Pod]:
     """Return the pods of a namespace with the labels of `selector`. Raises ApiError or ApiUnavailable."""
-    path = f"/api/v1/namespaces/{namespace}/pods"
-    data = api.read(path, {"labelSelector": selector}, "application/json", LIST_SECONDS)
+    return select_pods(api, {"labelSelector": selector}, namespace)
+
+
+def select_pods(api: ApiServer, query: Mapping[str, str], namespace: str = "") -> list[Pod]:
+    """Return the pods of a namespace, or of all namespaces, with the selectors of `query`.
+
+    Raises ApiError or ApiUnavailable.
+    """
+    path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
+    data = api.read(path, query, "application/json", LIST_SECONDS)
     try:
         objects = decoding.PODS.decode_page(data).objects
     except decoding.UnreadableResponse:
