@@ -30,6 +30,7 @@ from allotment.observed.status import (
     ClusterStatus,
     ColdStart,
     ImplausibleStatus,
+    Instance,
     TenantStatus,
     Transition,
     parse_capacity_usage,
@@ -206,18 +207,29 @@ def read_cached_nodes(
     instances: dict[str, set[str]] = {}
     pools: dict[str, str] = {}
     for commit in list_fetched_commits(repository, cluster, key, is_at_origin=is_at_origin):
-        for path, tenant in [(CAPACITY, ""), *((tenant_path(tenant), tenant) for tenant in tenants)]:
-            with contextlib.suppress(OperationRefused, Malformed):
-                if (data := repository.read_at(commit, path)) is None:
-                    continue
-                if not tenant:
-                    usage = parse_capacity_usage(data).usage
-                    pools |= {interval.node: interval.name for interval in usage if interval.kind == NodePool.__name__}
-                    continue
-                for instance in parse_tenant_status(data).instances:
-                    for node in instance.nodes:
-                        instances.setdefault(node, set()).add(f"{tenant}/{instance.name}")
+        pools |= _read_pools(repository, commit)
+        for tenant in tenants:
+            for instance in _read_instances(repository, commit, tenant):
+                for node in instance.nodes:
+                    instances.setdefault(node, set()).add(f"{tenant}/{instance.name}")
     return CachedNodes({node: frozenset(names) for node, names in instances.items()}, pools)
+
+
+def _read_pools(repository: Repository, commit: str) -> dict[str, str]:
+    """Return the node pool of each node in the record of a commit; empty if the record can't be read."""
+    with contextlib.suppress(OperationRefused, Malformed):
+        if (data := repository.read_at(commit, CAPACITY)) is not None:
+            usage = parse_capacity_usage(data).usage
+            return {interval.node: interval.name for interval in usage if interval.kind == NodePool.__name__}
+    return {}
+
+
+def _read_instances(repository: Repository, commit: str, tenant: str) -> tuple[Instance, ...]:
+    """Return the instances of a tenant in the status of a commit; empty if the status can't be read."""
+    with contextlib.suppress(OperationRefused, Malformed):
+        if (data := repository.read_at(commit, tenant_path(tenant))) is not None:
+            return tuple(parse_tenant_status(data).instances)
+    return ()
 
 
 def _read_cached_versions(
