@@ -1236,7 +1236,7 @@ def test_plan_fits_the_width_of_the_terminal(pull: Pull, columns: int) -> None:
     pull.edit(WEBUI, "l4-quarter", "l4-whole")
     pull.edit(f"{ADA}/tenant.yaml", "plan: starter", "plan: team")
     pull.edit(
-        "platform/specs/l4-half.yaml", "  prices:\n", '  prices:\n    - from: "2026-12-01"\n      perHour: "0.60"\n'
+        "platform/specs/l4-half.yaml", "  prices:\n", '  prices:\n    - from: "2099-12-01"\n      perHour: "0.60"\n'
     )
     pull.write("a/very/long/path/of/a/file/that/nobody/declares/" + "x" * 60 + ".md", "")
     pull.write(".github/workflows/allot.yaml", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 
 from tests.support.published import git
@@ -21,6 +22,11 @@ def at(text: str) -> str:
     """Return a time of 2026 from `MM-DD HH:MM`, in UTC."""
     day, time = text.split()
     return f"2026-{day}T{time}:00Z"
+
+
+def now() -> str:
+    """Return the present time, in UTC. A forecast needs a cluster that was observed in the present month."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def run(uid: str, start: str, end: str, certain: str = "") -> UsageInterval:
@@ -58,24 +64,24 @@ GAP = UsageInterval("Gap", EU, "", at("10-29 18:00"), at("10-30 06:00"))
 def record_october(remote: Path) -> None:
     """Write the status branch of eu-1 to the repository of the sample: two tenants, with usage in October 2026."""
     repository = Repository.open_or_create(remote)
-    first = write_files(repository, [], "09-30 16:01", {"studio-kite": SEPTEMBER}, "")
+    first = write_files(repository, [], at("09-30 16:01"), {"studio-kite": SEPTEMBER}, "")
     logs = {"studio-kite": OCTOBER, "solo-ada": [run("ada-a", "10-02 06:00", "10-02 10:00")], "": [GAP]}
-    second = write_files(repository, [first], "11-01 01:00", logs, first)
+    second = write_files(repository, [first], now(), logs, first)
     for ref in (status_branch(EU), reported_ref(EU)):
         git(remote, "update-ref", ref, second)
 
 
 def write_files(
-    repository: Repository, parents: list[str], now: str, logs: dict[str, list[UsageInterval]], previous: str
+    repository: Repository, parents: list[str], observed_at: str, logs: dict[str, list[UsageInterval]], previous: str
 ) -> str:
     """Write a commit of the reporter with these intervals that have ended, and return it."""
     usage = (store("model-cache", "10-16 09:30"), store("outputs", "09-20 08:00", size="500Gi"))
     data: dict[str, bytes | None] = {
-        CLUSTER: dump_status(ClusterStatus(EU, at(now))),
+        CLUSTER: dump_status(ClusterStatus(EU, observed_at)),
         CAPACITY: dump_status(CapacityUsage(EU, at("09-01 06:00"))),
         tenant_path("studio-kite"): dump_status(TenantStatus("studio-kite", EU, usage=usage)),
     }
     for owner, intervals in logs.items():
-        header = UsageLogHeader(EU, owner, at(now), previous if owner == "studio-kite" else "")
+        header = UsageLogHeader(EU, owner, observed_at, previous if owner == "studio-kite" else "")
         data[usage_path(owner)] = append_usage(None, header, intervals)
     return write_commit(repository, parents, data, CommitMessage("Report the usage", AUTHOR))
