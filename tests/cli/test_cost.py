@@ -148,7 +148,7 @@ def test_usage_that_is_not_known_until_now_is_named(bed: Bed, run: Run, monkeypa
     assert ada["unobserved"] == pytest.approx(ada["perMonth"] * hours / 730 - 0.21 * hours, abs=0.02)
 
 
-def test_the_status_of_a_tenant_ends_with_the_forecast(bed: Bed, place: Place, allot: Allot) -> None:
+def test_the_status_of_a_tenant_ends_with_the_forecast(run: Run, bed: Bed, place: Place, allot: Allot) -> None:
     line = re.compile(r"\d{4}-\d\d: [0-9.]+ EUR so far, [0-9.]+ forecast, budget 300\.00 \(\d+ %\)")
     assert line.fullmatch(allot("status", "solo-ada", "--repo", place.root).out.splitlines()[-1])
     assert not line.search(allot("status", "--repo", place.root).out)

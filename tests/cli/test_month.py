@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import PROJECT, Allot, Result, checked, edit
-from tests.docs.october import EU, GAP, OCTOBER, SEPTEMBER, record_october, run, write_files
+from tests.docs.october import EU, GAP, OCTOBER, SEPTEMBER, at, record_october, run, write_files
 from tests.support.published import Place, git
 from tests.support.signing_keys import new_key
 from tests.support.unmerged_branch import check_out_branch
@@ -70,7 +70,7 @@ def report(place: Place, now: str, logs: dict[str, Any]) -> None:
     """Report the usage again, on top of the last status."""
     tip = git(place.remote, "rev-parse", status_branch(EU))
     previous = git(place.remote, "rev-list", "--skip=1", "-1", tip)
-    commit = write_files(Repository(place.remote), [tip], now, logs, previous)
+    commit = write_files(Repository(place.remote), [tip], at(now), logs, previous)
     for ref in (status_branch(EU), reported_ref(EU)):
         git(place.remote, "update-ref", ref, commit)
 

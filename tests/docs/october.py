@@ -61,12 +61,15 @@ OCTOBER = [
 GAP = UsageInterval("Gap", EU, "", at("10-29 18:00"), at("10-30 06:00"))
 
 
-def record_october(remote: Path) -> None:
-    """Write the status branch of eu-1 to the repository of the sample: two tenants, with usage in October 2026."""
+def record_october(remote: Path, observed_at: str = at("11-01 01:00")) -> None:
+    """Write the status branch of eu-1 to the repository of the sample: two tenants, with usage in October 2026.
+
+    The reporter observed the cluster for the last time at `observed_at`.
+    """
     repository = Repository.open_or_create(remote)
     first = write_files(repository, [], at("09-30 16:01"), {"studio-kite": SEPTEMBER}, "")
     logs = {"studio-kite": OCTOBER, "solo-ada": [run("ada-a", "10-02 06:00", "10-02 10:00")], "": [GAP]}
-    second = write_files(repository, [first], now(), logs, first)
+    second = write_files(repository, [first], observed_at, logs, first)
     for ref in (status_branch(EU), reported_ref(EU)):
         git(remote, "update-ref", ref, second)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import PROJECT
 from tests.docs.blocks import Command, File, Ran, blocks, differences, failures, run, same, with_outputs
-from tests.docs.october import record_october
+from tests.docs.october import now, record_october
 
 DOCS = PROJECT / "docs"
 SAMPLE = "<!-- run in: the sample of start/install.md -->"
@@ -49,7 +49,7 @@ def test_a_pages_commands_answer_as_it_shows(page: str, tmp_path: Path, environm
         shutil.move(folder.with_name("here.ran"), tmp_path / "before")
         folder = folder / "gpus"
     if RECORD in text:
-        record_october(folder.with_name("gpus.git"))
+        record_october(folder.with_name("gpus.git"), now())
     ran = run(text, folder, environment)
     if os.environ.get("GOLDEN") == "write":
         assert failures(ran) == [], "the page keeps its outputs"

@@ -189,10 +189,11 @@ def _print_status(
     is_detailed: bool,
     tenant: str | None,
 ) -> None:
+    from allotment.cli.list_options import current_time
     from allotment.reports import status_tables
     from allotment.reports.sheets import print_output
 
-    now = datetime.datetime.now(datetime.UTC)
+    now = current_time()
     print_declared_commit(view, now, cluster, state, tenant)
     clusters = [each for each in view.reported_status.clusters if cluster in (None, each.cluster)]
     if style == "json":
