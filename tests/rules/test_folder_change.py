@@ -176,17 +176,22 @@ def test_a_change_rule_says_exactly(change: Change, line: str, merged: Path, all
     assert line not in allot("validate", "--repo", merged, "--as-of", DAY).lines
 
 
-def test_the_source_of_an_existing_copy_may_grow(merged: Path, allot: Allot) -> None:
-    edit(merged, "tenants/studio-kite/storages/comfy-home.yaml", "size: 100Gi", "size: 120Gi")
-    assert allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY).code == 0
-
-
 def warnings(merged: Path, allot: Allot) -> list[str]:
     result = allot("validate", "--repo", merged, "--base", "HEAD", "--as-of", DAY)
     assert result.code == 0, result
     return [
         line for line in result.lines if ": warning: " in line and not line.endswith(("[lifecycle]", "[placeholder]"))
     ]
+
+
+def test_the_source_of_a_copy_may_grow_with_a_warning(merged: Path, allot: Allot) -> None:
+    edit(merged, "tenants/studio-kite/storages/comfy-home.yaml", "size: 100Gi", "size: 120Gi")
+    assert warnings(merged, allot) == [
+        "tenants/studio-kite/storages/comfy-home.yaml:9:9: spec.size: warning: storage comfy-trial is a copy of this storage, and has"
+        " only 100Gi: if the copy is not Ready yet, grow comfy-trial first [source]"
+    ]
+    edit(merged, TRIAL, "size: 100Gi", "size: 120Gi")
+    assert warnings(merged, allot) == []
 
 
 def test_another_attempt_may_be_declared_while_instances_wait(merged: Path, allot: Allot) -> None:

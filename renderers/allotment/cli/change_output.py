@@ -123,7 +123,7 @@ def _describe(result: ChangeResult) -> str:
         case "Folder":
             return f"{title}: {count} changed. With --commit, the command also commits; with --pr, it opens a pull request."
         case "Commit":
-            return f"{title}: {count} committed. Run `git push`, and open a pull request."
+            return f"{title}: {count} committed. Push it to a branch, as with `git push origin HEAD:my-change`, and open a pull request. With --pr, the command does both."
         case "Branch":
             return f"{title}: pushed to {result.branch}. Open a pull request for this branch."
         case "PullRequest":

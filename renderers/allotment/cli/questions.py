@@ -9,6 +9,7 @@ from typing import Any
 import click
 from pydantic import TypeAdapter
 
+from allotment.capacity.pricing import price_on
 from allotment.cli.prompts import ask, choose
 from allotment.declared.kinds.app import AppFolder, AppVersion
 from allotment.declared.kinds.gpu_spec import GPUSpec
@@ -114,6 +115,7 @@ class _Questions:
             raise OperationRefused(
                 f"{self._tenant} can use no such GPUSpec now: `allot catalog --tenant {self._tenant}` shows the reasons"
             )
+        usable.sort(key=lambda offer: price_on(offer.spec.model.spec.prices, self._view.day).per_hour)
         names = _name_by_place([(offer.cluster, offer.spec.model.name) for offer in usable])
         chosen = choose("GPU", gpu_sheet(usable, self._view), usable, names)
         return options._replace(cluster=chosen.cluster, gpu_spec=chosen.spec.model.name)
@@ -156,6 +158,9 @@ class _Questions:
             storage.name for storage in self._list_storages(options.cluster) if self._is_used(storage, options)
         ]:
             click.echo(f"Mounted by a running instance, and for one instance at a time: {', '.join(names)}")
+        volumes = self._list_volumes(options.cluster)
+        if names := [storage.name for storage in volumes if storage.spec.deletion_policy == "Delete"]:
+            click.echo(f"Marked for deletion, so not offered: {', '.join(names)}")
         while (chosen := self._ask_storage(options)) != options:
             options = chosen
         return options
@@ -183,7 +188,9 @@ class _Questions:
                 (
                     choice.name,
                     format_size(choice.spec.size),
-                    f"your {choice.spec.storage_spec} in {choice.spec.cluster}",
+                    choice.spec.display_name
+                    or choice.spec.description
+                    or f"your {choice.spec.storage_spec} in {choice.spec.cluster}",
                 )
                 if isinstance(choice, GPUStorage)
                 else ("a new storage", "", "for models and other files")
@@ -222,8 +229,8 @@ class _Questions:
     def _ask_path(self, options: InstanceOptions) -> str:
         version, used_paths = self._find_version(options), _list_mount_paths(options)
         folders = [folder.path for folder in version.folders] if version else []
-        if len(folders) > 1:
-            click.echo(f"The app uses {', '.join(folders)}")
+        if version and len(folders) > 1:
+            click.echo(f"The app uses {', '.join(map(describe_folder, version.folders))}")
         unsaved = (folder.path for folder in self._list_unsaved_folders(options))
         numbered = (f"{_DEFAULT_PATH}-{number}" for number in itertools.count(2))
         paths = itertools.chain(unsaved, folders, [_DEFAULT_PATH], numbered)
@@ -246,17 +253,16 @@ class _Questions:
         return filter_unsaved_folders(version, _list_mount_paths(options)) if version else []
 
     def _list_storages(self, cluster: str) -> list[GPUStorage]:
+        return [storage for storage in self._list_volumes(cluster) if storage.spec.deletion_policy != "Delete"]
+
+    def _list_volumes(self, cluster: str) -> list[GPUStorage]:
         scope = Scope("tenant", self._tenant)
         names = self._declarations.list_names(GPUStorage, scope)
         storages = [self._declarations.find(GPUStorage, scope, name).model for name in names]
         offers = self._offers.offers.storage_offers
         volumes = {offer.spec.model.name for offer in offers if offer.spec.model.spec.volume is not None}
         return [
-            storage
-            for storage in storages
-            if storage.spec.cluster == cluster
-            and storage.spec.storage_spec in volumes
-            and storage.spec.deletion_policy != "Delete"
+            storage for storage in storages if storage.spec.cluster == cluster and storage.spec.storage_spec in volumes
         ]
 
     def _is_used(self, storage: GPUStorage, options: InstanceOptions) -> bool:

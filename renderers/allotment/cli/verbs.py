@@ -133,6 +133,12 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         "`allot set instance/TENANT/NAME app.version=VERSION` changes the version of an instance's app; `allot add-on list` shows"
         " the versions that `allot add-on upgrade` changes; for the files of the program, run `allot init` with --upgrade"
     ),
+    ("instance upgrade", "instance update"): (
+        "`allot set instance/TENANT/NAME app.version=VERSION` changes the version of its app"
+    ),
+    ("rename",): (
+        "not yet: create another resource with the new name, and delete the old resource; an instance can mount the same storages"
+    ),
     ("app upgrade", "app update"): (
         "`allot set instance/TENANT/NAME app.version=VERSION` changes the version of an instance's app, `allot app pin` adds a version"
         " with another image"

@@ -103,7 +103,8 @@ def _resource_action(
     model = RESOURCE_KINDS[kind].kind.model
     why = tuple(find_causes(before, after, model, name, cluster, cache))
     if kind != "instance":
-        return ("replaced" if read_job_names(old) != read_job_names(new) and read_job_names(old) else "changed"), why
+        old_jobs, new_jobs = read_job_names(old), read_job_names(new)
+        return ("replaced" if old_jobs and new_jobs and old_jobs != new_jobs else "changed"), why
     old_deployment, new_deployment = _load_deployment(old), _load_deployment(new)
     both_run = _replica_count(old_deployment) and _replica_count(new_deployment)
     return (

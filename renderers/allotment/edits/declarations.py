@@ -49,7 +49,14 @@ class Declarations(NamedTuple):
         self.check_scope(scope)
         data = self.read(path := path_of(kind.__name__, scope, name)) if _is_name(name) else None
         if data is None:
+            other_kinds = [
+                path.kind.name
+                for path in map(parse_path, self.list_paths(scope))
+                if isinstance(path, DeclarationPath) and path.name == name
+            ]
             hint = suggest_name(name, self.list_names(kind, scope)) or "; it has none"
+            if other_kinds:
+                hint = f"; a {other_kinds[0]} has this name"
             owner = f"{scope.name} has" if scope.name else "the platform has"
             raise OperationRefused(f"{owner} no {kind.__name__} named {quote_value(name)}{hint}")
         declaration_path = parse_path(path)

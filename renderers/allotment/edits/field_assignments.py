@@ -121,7 +121,12 @@ def _find_field(model: type[BaseModel], text: str) -> tuple[tuple[str, ...], Fie
         field_type = find_type_by_key(model, path[:depth])
         if field_type is None:
             parent = find_type_by_key(model, path[: depth - 1])
-            hint = suggest_name(path[depth - 1], parent.fields) if parent is not None else ""
+            fields = parent.fields if parent is not None else ()
+            groups = {name: find_type_by_key(model, (*path[: depth - 1], name)) for name in fields}
+            nested = [name for name, group in groups.items() if group and path[depth - 1] in group.fields]
+            hint = suggest_name(path[depth - 1], fields) if fields else ""
+            if nested:
+                hint = f"; did you mean {' or '.join(f'{name}.{path[depth - 1]}' for name in nested)}?"
             raise OperationRefused(f"{'.'.join(path[: depth - 1])} has no field {quote_value(path[depth - 1])}{hint}")
     assert field_type is not None
     if path in (("spec",), ("metadata",), ("metadata", "name")):

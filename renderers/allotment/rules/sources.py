@@ -1,7 +1,8 @@
 """Sources: the source of a storage exists, is in the same cluster, and is not larger than the storage.
 
 A storage can't be filled from itself, either directly or through other storages. The sizes are compared only if a change
-adds the storage, or changes its preparation. Afterwards the source may grow, because the copy is made once.
+adds the storage, or changes its preparation. Afterwards the source may grow, because the copy is made once: growth beyond the
+size of a copy is a warning.
 """
 
 from __future__ import annotations
@@ -36,16 +37,24 @@ def check(catalog: Catalog, tenant: ScopeDeclarations) -> Iterator[Finding]:
 
 
 def check_sizes(change: FolderChange) -> Iterator[Finding]:
-    """Compare the size of each new storage, and of each storage with a changed preparation, with its source."""
+    """Compare the size of each new storage, and of each storage with a changed preparation, with its source.
+
+    For a copy that is declared already, warn if the source grows in the change. The declarations don't tell whether the copy
+    is complete.
+    """
     old_storages = change.before.of_kind(GPUStorage)
     for name, storage in change.after.of_kind(GPUStorage).items():
-        if name in old_storages and old_storages[name].model.spec.prepare == storage.model.spec.prepare:
+        source, preparation = own_source(change.after, storage.model), storage.model.spec.prepare
+        if source is None or preparation is None or storage.model.spec.size >= source.model.spec.size:
             continue
-        source = own_source(change.after, storage.model)
-        if source is not None and storage.model.spec.size < source.model.spec.size:
-            size, least = format_size(storage.model.spec.size), format_size(source.model.spec.size)
+        size, least = format_size(storage.model.spec.size), format_size(source.model.spec.size)
+        old_source = old_storages.get(source.model.name)
+        if name not in old_storages or old_storages[name].model.spec.prepare != preparation:
             message = f"{size} is less than the {least} of {source.model.name}, its source: write at least {least}"
             yield storage.make_finding("spec.size", message, RULE, related=(source.path,))
+        elif preparation.source.storage and old_source and old_source.model.spec.size < source.model.spec.size:
+            message = f"storage {name} is a copy of this storage, and has only {size}: if the copy is not Ready yet, grow {name} first"
+            yield source.make_finding("spec.size", message, RULE, warning=True, related=(storage.path,))
 
 
 def _source_field(storage: DeclarationFile[GPUStorage]) -> str:

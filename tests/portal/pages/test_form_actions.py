@@ -96,6 +96,21 @@ def test_an_instance_gets_the_access_ssh(place: Place, tmp_path: Path, allot: Al
         read_action(place, tmp_path, "instances/webui", "ssh")
 
 
+def test_an_instance_gets_the_active_version_of_its_app(place: Place, tmp_path: Path, allot: Allot) -> None:
+    action = read_action(place, tmp_path, "instances/webui", "app")
+    assert (
+        "stable-diffusion-webui 1.10.1 is Deprecated" in (tmp_path / "site/tenants/studio-kite/index.html").read_text()
+    )
+    assert action["command"][:-1] == ["allot", "set", "instance/studio-kite/webui", "app.version={version}"]
+    words = [word.replace("{version}", "1.11.0") for word in action["command"][1:-1]]
+    assert allot(*words, "--repo", place.root).code == 0
+    text = (place.root / "tenants/studio-kite/instances/webui.yaml").read_text()
+    assert action["text"].replace("{version}", "1.11.0") in text
+    place.merge()
+    with pytest.raises(KeyError, match="app"):
+        read_action(place, tmp_path, "instances/webui", "app")
+
+
 def test_a_marked_storage_can_be_retained(place: Place, tmp_path: Path, allot: Allot) -> None:
     before = (place.root / STORAGE).read_text()
     with pytest.raises(KeyError, match="retain"):

@@ -43,7 +43,7 @@ def list_verdicts(place: Place, folder: Path, page: str) -> dict[str, str]:
     [
         (
             "instances/webui",
-            dict.fromkeys(("state", "restart", "resize", "mount", "unmount", "ssh"), "")
+            dict.fromkeys(("state", "restart", "resize", "app", "mount", "unmount", "ssh"), "")
             | {"delete": f"{UNLISTED} Delete."},
         ),
         (

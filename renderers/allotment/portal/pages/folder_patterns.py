@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from allotment.declared.values import ABSOLUTE_PATH, MAX_MOUNT_PATH, SYSTEM_PATHS
 
-FOLDER_HINT = "a path such as /workspace/data, outside the folders of the system and of other storages"
+FOLDER_HINT = "a path such as /workspace/models, outside the folders of the system and of other storages"
 _PUNCTUATION = re.compile(r"[.+]")
 _PATH_IN_TEXT = re.compile(r"/[A-Za-z0-9._@+/-]+")
 

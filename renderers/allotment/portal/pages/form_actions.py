@@ -33,7 +33,7 @@ _SECRET_PREFIXES = "hf_|gh[pousr]_|github_pat_|glpat-|AKIA|sk-|xox[abprs]-|AIza|
 SECRET_KIND = "SecretReference"  # noqa: S105  # a kind, not a secret
 
 
-def list_instance_actions(area: TenantArea, instance: InstanceDetail) -> Iterator[Action]:
+def list_instance_actions(site: SiteFacts, area: TenantArea, instance: InstanceDetail) -> Iterator[Action]:
     """Yield the changes of a declared instance."""
     row = instance.row
     target = f"{area.name}/{row.name}"
@@ -72,6 +72,7 @@ def list_instance_actions(area: TenantArea, instance: InstanceDetail) -> Iterato
         change="Change",
         cost="",
     )
+    yield from _list_upgrades(site, area, instance)
     yield from list_mount_actions(area, instance)
     if row.state != ON_HOLD:
         yield Action(
@@ -80,6 +81,28 @@ def list_instance_actions(area: TenantArea, instance: InstanceDetail) -> Iterato
             ("allot", "instance", "delete", target, "--pr"),
             notes=(f"Its file {row.path} is removed. Its own disk is erased, and its storages stay.",),
             change="Delete",
+        )
+
+
+def _list_upgrades(site: SiteFacts, area: TenantArea, instance: InstanceDetail) -> Iterator[Action]:
+    """Yield the change to another Active version of an instance's app, the last version first."""
+    name, _, current = (instance.row.app or "").partition(" ")
+    versions = [
+        version.version
+        for app in site.apps
+        for version in reversed(app.versions)
+        if app.name == name and version.lifecycle == "Active" and version.version != current
+    ]
+    if versions:
+        target = f"instance/{area.name}/{instance.row.name}"
+        yield Action(
+            "app",
+            "Change the version of the app",
+            ("allot", "set", target, "app.version={version}", "--pr"),
+            f'  app:\n    name: {name}\n    version: "{{version}}"',
+            (RESTART_NOTE,),
+            (ActionField("version", "Version", options=tuple((version, version) for version in versions)),),
+            change="Change",
         )
 
 

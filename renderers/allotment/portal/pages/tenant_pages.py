@@ -89,7 +89,7 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea, *, has_ledger_trouble:
         yield render_page(path, "invoice_page.html.j2", site=site, area=area, invoice=invoice)
     for instance in area.instances:
         path = f"{folder}/instances/{instance.page}.html"
-        actions = list(list_instance_actions(area, instance))
+        actions = list(list_instance_actions(site, area, instance))
         facts = add_actions(area, describe_state(site, area, instance), actions)
         arguments = {"instance": instance, "row": instance.row, "facts": facts, "actions": actions}
         yield render_page(path, "instance.html.j2", site=site, area=area, **arguments)
