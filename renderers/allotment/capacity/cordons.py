@@ -20,6 +20,7 @@ class PlannedCordon(NamedTuple):
     """
 
     cluster: str
+    name: str
     pool: str
     node: str | None
     gpu_specs: frozenset[str]
@@ -33,6 +34,18 @@ class PlannedCordon(NamedTuple):
         """The days of the cordon, for a sentence."""
         return f"from {self.start}" + (f" until {self.until}" if self.until is not None else "")
 
+    @property
+    def target(self) -> str:
+        """The node, or the node pool, for a sentence."""
+        return f"node {self.node}" if self.node is not None else f"node pool {self.pool}"
+
+    @property
+    def effect(self) -> str:
+        """The effect on an instance on a node of the cordon, for a sentence."""
+        if self.moves_instances:
+            return f"the instance restarts on another node on {self.start}"
+        return "the instance stays there until it stops, and then starts on another node"
+
     def covers_instance(self, cluster: str, gpu_spec: str, nodes: Collection[str]) -> bool:
         """Return whether an instance has a pod on a node of the cordon."""
         on_node = self.node in nodes if self.node is not None else bool(nodes) and gpu_spec in self.gpu_specs
@@ -44,6 +57,7 @@ def list_planned_cordons(catalog: Catalog) -> tuple[PlannedCordon, ...]:
     return tuple(
         PlannedCordon(
             cluster=cluster.name,
+            name=cordon.model.name,
             pool=spec.node_pool,
             node=spec.node,
             gpu_specs=_find_exclusive_specs(cluster, spec.node_pool),

@@ -214,12 +214,7 @@ def instance_row(
 def describe_maintenance(cordons: Iterable[PlannedCordon], cluster: str, gpu_spec: str, nodes: Collection[str]) -> str:
     """Return the days, the reason and the effect of each cordon of the nodes of an instance; empty without a cordon."""
     return "; ".join(
-        f"{cordon.period}: {cordon.reason}; "
-        + (
-            f"the instance restarts on another node on {cordon.start}"
-            if cordon.moves_instances
-            else "the instance stays there until it stops, and then starts on another node"
-        )
+        f"{cordon.period}: {cordon.reason}; {cordon.effect}"
         for cordon in cordons
         if cordon.covers_instance(cluster, gpu_spec, nodes)
     )

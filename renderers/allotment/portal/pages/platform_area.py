@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import NamedTuple
 
+from allotment.capacity.cordons import PlannedCordon
 from allotment.capacity.pricing import scale_to_month
 from allotment.observed.tenant_rows import TenantRowOutput
 from allotment.portal.pages.change_history import Merge
@@ -114,7 +115,7 @@ class PlatformArea(NamedTuple):
     """The facts of the platform pages. `findings` are sorted by severity.
 
     `omitted_retained` counts the retained tenants that the retention record leaves out, and `retained_clusters` are the clusters
-    that stay at their last published manifests. `merges` are sorted, the newest first.
+    that stay at their last published manifests. `merges` are sorted, the newest first. `cordons` have not ended.
     """
 
     publish: PublishSummary
@@ -126,5 +127,6 @@ class PlatformArea(NamedTuple):
     clusters: tuple[PlatformCluster, ...]
     stocks: tuple[StockRowOutput, ...]
     nodes: tuple[NodeEntry, ...]
+    cordons: tuple[PlannedCordon, ...]
     tenants: tuple[PlatformTenant, ...]
     merges: tuple[Merge, ...]

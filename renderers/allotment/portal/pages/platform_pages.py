@@ -11,6 +11,7 @@ from allotment.declared.layout import Scope
 from allotment.portal.pages.access import PLATFORM
 from allotment.portal.pages.change_history import Merge
 from allotment.portal.pages.inert_text import shorten_text
+from allotment.portal.pages.maintenance_calendar import CALENDAR, build_platform_calendar
 from allotment.portal.pages.page_renderer import Page, render_page
 from allotment.portal.pages.platform_area import Finding, InstanceTrouble, NodeEntry, PlatformArea, RetainedEntry
 from allotment.portal.pages.site_facts import SiteFacts
@@ -56,6 +57,7 @@ def build_platform_pages(site: SiteFacts, area: PlatformArea) -> Iterator[Page]:
         counts=Counter(trouble.state for trouble in area.troubles).most_common(),
         clusters=_truncate(area.clusters),
     )
+    yield Page(f"{PLATFORM}/{CALENDAR}", build_platform_calendar(area.cordons))
     stocks = _group_stocks(area.stocks)
     for number, links, nodes in _paginate(_split_nodes(area.nodes), _name_stock_page):
         yield render_page(

@@ -29,6 +29,7 @@ from allotment.portal.pages.form_facts import (
 )
 from allotment.portal.pages.inert_text import shorten_text
 from allotment.portal.pages.item_actions import list_member_actions
+from allotment.portal.pages.maintenance_calendar import CALENDAR, build_tenant_calendar
 from allotment.portal.pages.merge_verdict import add_actions, describe_merge
 from allotment.portal.pages.page_renderer import Page, render_page
 from allotment.portal.pages.request_actions import list_requests
@@ -61,6 +62,7 @@ def build_tenant_pages(site: SiteFacts, area: TenantArea, *, has_ledger_trouble:
         actions=requests,
         facts=add_actions(area, describe_tenant(site, area), requests),
     )
+    yield Page(f"{folder}/{CALENDAR}", build_tenant_calendar(area))
     actions = list(list_member_actions(area))
     facts = add_actions(area, describe_members(site, area), actions)
     yield render_page(f"{folder}/members.html", "members.html.j2", site=site, area=area, facts=facts, actions=actions)

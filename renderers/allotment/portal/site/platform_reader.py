@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.billing.declared_costs import TenantMonth
+from allotment.capacity.cordons import list_planned_cordons
 from allotment.capacity.offers import read_offers
 from allotment.conditions import FAILED, WAITING
 from allotment.declared.inventory import Catalog
@@ -92,6 +93,7 @@ def read_platform_area(inputs: PlatformInputs, publish: PublishSummary) -> Platf
         ),
         stocks=tuple(sorted(stocks, key=lambda stock: (stock.cluster, stock.node_pool, stock.name))),
         nodes=tuple(_list_nodes(instances, inputs.capacities)),
+        cordons=list_planned_cordons(inputs.catalog),
         tenants=tuple(
             PlatformTenant(row, inputs.budgets.get(row.name, _NO_BUDGET))
             for row in build_tenant_rows(inputs.facts, read_offers(inputs.catalog))
