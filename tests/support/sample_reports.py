@@ -13,6 +13,7 @@ import yaml
 
 from allotment.branches.status_branches import CAPACITY, usage_path
 from allotment.declared.inventory import compute_blob_id
+from allotment.declared.kinds.gpu_storage import Prepare
 from allotment.observed.status import (
     CapacityUsage,
     ClusterStatus,
@@ -26,6 +27,7 @@ from allotment.observed.status import (
     dump_status,
 )
 from allotment.observed.usage_log import UsageLogHeader, append_usage
+from allotment.preparation.job_names import input_hash, job_name
 from tests.support.cluster_report import write_report
 
 PROJECT = Path(__file__).parents[2]  # the demo installs no pytest, which tests.conftest needs
@@ -148,7 +150,9 @@ class SampleReports(NamedTuple):
         prepare = None
         if "prepare" in spec:
             job = {"Ready": "Succeeded", "Preparing": "Running"}.get(state, state)
-            prepare = Preparation(f"job-{name}", 1, "hash", job, self.since)
+            declared = Prepare.model_validate(spec["prepare"])
+            digest = input_hash(declared)
+            prepare = Preparation(job_name(name, declared), declared.attempt, digest, job, self.since)
         return Storage(
             name, blob, state, reason, message, self.since, f"pvc-{name}", spec["size"], spec["size"], prepare=prepare
         )

@@ -25,12 +25,12 @@ from allotment.diff.cold_starts import ColdStartTime
 from allotment.manifests.yaml_text import Malformed
 from allotment.observed.cold_starts import summarize_cold_starts
 from allotment.observed.deletion_point import find_marked_since
-from allotment.observed.quantity import parse_quantity
 from allotment.observed.status import (
     ClusterStatus,
     ColdStart,
     ImplausibleStatus,
     Instance,
+    Storage,
     TenantStatus,
     Transition,
     parse_capacity_usage,
@@ -176,17 +176,16 @@ def read_cached_deletion_marks(
     return marks
 
 
-def read_cached_storage_sizes(
+def read_cached_storages(
     repository: Repository, cluster: str, key: str | None, tenant: str, *, is_at_origin: bool
-) -> dict[str, int]:
-    """Return the bytes of each storage that a cluster has of a tenant. The data comes from the last fetch."""
-    sizes: dict[str, int] = {}
+) -> dict[str, list[Storage]]:
+    """Return the versions of each storage that a cluster has of a tenant. The data comes from the last fetch."""
+    storages: dict[str, list[Storage]] = {}
     for data in _read_cached_versions(repository, cluster, key, tenant_path(tenant), is_at_origin=is_at_origin):
         with contextlib.suppress(Malformed):
             for storage in parse_tenant_status(data).storages:
-                if storage.claim:
-                    sizes[storage.name] = max(sizes.get(storage.name, 0), int(parse_quantity(storage.size)))
-    return sizes
+                storages.setdefault(storage.name, []).append(storage)
+    return storages
 
 
 class CachedNodes(NamedTuple):

@@ -133,6 +133,10 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         "`allot set instance/TENANT/NAME app.version=VERSION` changes the version of an instance's app; `allot add-on list` shows"
         " the versions that `allot add-on upgrade` changes; for the files of the program, run `allot init` with --upgrade"
     ),
+    ("secret set", "secret update", "secret edit"): (
+        "no command takes a value: `allot secret show TENANT/NAME` names its place in the secret store, and `allot secret create`"
+        " declares a secret"
+    ),
     ("instance upgrade", "instance update"): (
         "`allot set instance/TENANT/NAME app.version=VERSION` changes the version of its app"
     ),

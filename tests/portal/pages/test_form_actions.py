@@ -105,10 +105,29 @@ def test_an_instance_gets_the_active_version_of_its_app(place: Place, tmp_path: 
     words = [word.replace("{version}", "1.11.0") for word in action["command"][1:-1]]
     assert allot(*words, "--repo", place.root).code == 0
     text = (place.root / "tenants/studio-kite/instances/webui.yaml").read_text()
-    assert action["text"].replace("{version}", "1.11.0") in text
+    assert action["text"].replace("{version}", '"1.11.0"') in text, "the script quotes the value"
     place.merge()
     with pytest.raises(KeyError, match="app"):
         read_action(place, tmp_path, "instances/webui", "app")
+
+
+def test_each_change_of_a_running_instance_names_the_folders_that_it_erases(place: Place, tmp_path: Path) -> None:
+    edit(
+        place.root,
+        "tenants/studio-kite/instances/webui.yaml",
+        "    - name: outputs\n      mountPath: /workspace/outputs\n",
+        "",
+    )
+    place.merge()
+    erased = "/workspace/outputs (The pictures that it makes) is on no storage: this erases its files."
+    build(place, tmp_path / "site", tenant="studio-kite")
+    actions = read_facts(tmp_path / "site/tenants/studio-kite/instances/webui.html")["actions"]
+    assert {name for name, action in actions.items() if erased in action["notes"]} == set(actions) > {"state", "delete"}
+    edit(place.root, "tenants/studio-kite/instances/webui.yaml", "spec:\n", "spec:\n  state: Stopped\n")
+    place.merge()
+    build(place, tmp_path / "site", tenant="studio-kite")
+    actions = read_facts(tmp_path / "site/tenants/studio-kite/instances/webui.html")["actions"]
+    assert not any(erased in action["notes"] for action in actions.values())
 
 
 def test_a_marked_storage_can_be_retained(place: Place, tmp_path: Path, allot: Allot) -> None:

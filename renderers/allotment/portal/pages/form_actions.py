@@ -21,6 +21,7 @@ from allotment.portal.pages.deletion_actions import list_storage_deletions
 from allotment.portal.pages.form_facts import SNAPSHOT_KIND, STORAGE_KIND
 from allotment.portal.pages.item_actions import (
     RESTART_NOTE,
+    list_erased_folders,
     list_mount_actions,
     list_reader_actions,
 )
@@ -34,7 +35,16 @@ SECRET_KIND = "SecretReference"  # noqa: S105  # a kind, not a secret
 
 
 def list_instance_actions(site: SiteFacts, area: TenantArea, instance: InstanceDetail) -> Iterator[Action]:
-    """Yield the changes of a declared instance."""
+    """Yield the changes of a declared instance. Each change of a running instance names the folders that it erases."""
+    erased = list_erased_folders(area, instance)
+    for action in _list_instance_changes(site, area, instance):
+        variants = {
+            name: variant._replace(notes=(*variant.notes, *erased)) for name, variant in action.variants.items()
+        }
+        yield action._replace(notes=(*action.notes, *erased), variants=variants)
+
+
+def _list_instance_changes(site: SiteFacts, area: TenantArea, instance: InstanceDetail) -> Iterator[Action]:
     row = instance.row
     target = f"{area.name}/{row.name}"
     is_stopped = row.state == "Stopped"
@@ -99,7 +109,7 @@ def _list_upgrades(site: SiteFacts, area: TenantArea, instance: InstanceDetail) 
             "app",
             "Change the version of the app",
             ("allot", "set", target, "app.version={version}", "--pr"),
-            f'  app:\n    name: {name}\n    version: "{{version}}"',
+            f"  app:\n    name: {name}\n    version: {{version}}",
             (RESTART_NOTE,),
             (ActionField("version", "Version", options=tuple((version, version) for version in versions)),),
             change="Change",

@@ -100,6 +100,17 @@ def list_mount_actions(area: TenantArea, instance: InstanceDetail) -> Iterator[A
         )
 
 
+def list_erased_folders(area: TenantArea, instance: InstanceDetail) -> tuple[str, ...]:
+    """Return a sentence for each folder of the app that is on no storage, if the instance runs."""
+    declared = area.allowance.declarations.of_kind(GPUInstance).get(instance.row.name)
+    if declared is None or declared.model.spec.state != "Running":
+        return ()
+    return tuple(
+        f"{describe_folder(folder)} is on no storage: this erases its files."
+        for folder in find_unsaved_folders(area.allowance.catalog, declared.model)
+    )
+
+
 def _list_mountable(area: TenantArea, instance: InstanceDetail) -> dict[str, tuple[str, str]]:
     """Return the text and the reason against each storage that the instance could mount, the possible storages first.
 

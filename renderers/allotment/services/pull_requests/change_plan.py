@@ -45,7 +45,7 @@ from allotment.services.pull_requests.merge_plan import (
     is_tenant_file,
 )
 from allotment.services.pull_requests.month_budget import with_month_forecasts
-from allotment.services.pull_requests.returning_volumes import create_size_reader
+from allotment.services.pull_requests.reported_storages import create_storage_reader
 
 LOST_IMMEDIATELY = (
     "its grace period has ended, so the next publish may delete its data: a later"
@@ -98,7 +98,7 @@ def plan_change(
             review_context=reviewed,
             processes=processes or count_cores(),
             base_check=first,
-            read_sizes=create_size_reader(local_repository, base),
+            read_storages=create_storage_reader(local_repository, base),
             read_nodes=create_node_reader(local_repository, base),
             cached_items=read_cached_items(local_repository, base),
         )
@@ -142,7 +142,7 @@ def plan_files(
             review_context=None,
             processes=count_cores(),
             base_check=None,
-            read_sizes=create_size_reader(local_repository, base),
+            read_storages=create_storage_reader(local_repository, base),
             read_nodes=create_node_reader(local_repository, base),
             cached_items=read_cached_items(local_repository, base),
             committed=committed,

@@ -46,7 +46,11 @@ from allotment.services.publish.renderer import ClusterRenderer
 from allotment.services.pull_requests.authorization import find_unauthorized_changes
 from allotment.services.pull_requests.brake_forecast import BrakeForecast, CachedItems, find_stopped_deletions
 from allotment.services.pull_requests.cordon_effects import ReadNodes, describe_cordons
-from allotment.services.pull_requests.returning_volumes import ReadSizes, check_returning_volumes
+from allotment.services.pull_requests.reported_storages import (
+    ReadStorages,
+    check_returning_volumes,
+    check_waiting_mounts,
+)
 from allotment.services.pull_requests.self_service import read_self_service_facts
 from allotment.services.pull_requests.tenant_comparison import (
     MAX_TEXTS,
@@ -77,7 +81,7 @@ class ReviewContext(NamedTuple):
 class PlanOptions(NamedTuple):
     """The options of a plan, as `change_plan.plan_change` describes them.
 
-    `committed` is the last commit, if the base of the plan has uncommitted files too. `read_sizes` reads the reported sizes of
+    `committed` is the last commit, if the base of the plan has uncommitted files too. `read_storages` reads the reported
     storages, and `read_nodes` the reported nodes of clusters.
     """
 
@@ -88,7 +92,7 @@ class PlanOptions(NamedTuple):
     review_context: ReviewContext | None
     processes: int
     base_check: RepositoryCheck | None
-    read_sizes: ReadSizes
+    read_storages: ReadStorages
     read_nodes: ReadNodes
     cached_items: CachedItems | None = None
     committed: CommitSource | None = None
@@ -193,8 +197,10 @@ class MergePlan:
             (loss for comparison in comparisons for loss in comparison.losses),
             *sides,
         )
-        returning = check_returning_volumes(resource_changes, self.merge_result, self.options.read_sizes)
-        problems += locate_findings(returning, self.merge_result)
+        read_storages = self.options.read_storages
+        returning = check_returning_volumes(resource_changes, self.merge_result, read_storages)
+        waiting = check_waiting_mounts(resource_changes, (self.base, self.merge_result), read_storages)
+        problems += locate_findings([*returning, *waiting], self.merge_result)
         problems += locate_findings(describe_cordons(*catalog, self.options.read_nodes), self.merge_result)
         return ChangePlan(
             base=self.base.commit,

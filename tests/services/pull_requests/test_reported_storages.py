@@ -1,4 +1,4 @@
-"""A new storage with the name of a volume that a cluster still has: it keeps the data, and can't be smaller."""
+"""A change is compared with the reported storages: a volume that returns keeps its data, and a mount can have to wait."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import pytest
 from tests.conftest import Allot
 from tests.support.published import Place, git
 
-from allotment.observed.status import Storage, TenantStatus
+from allotment.observed.status import Preparation, Storage, TenantStatus
 
+PREPARATION = Preparation("job-styles", 1, "hash", "Running", "2026-11-21T10:00:00Z")
 CREATE = (
     "storage",
     "create",
@@ -51,3 +52,32 @@ def test_a_storage_without_a_volume_is_new(leaving: Place, allot: Allot) -> None
     result = allot(*words, "50Gi", "--repo", leaving.root)
     assert result.code == 0
     assert "[deletion]" not in result.out + result.err
+
+
+@pytest.mark.parametrize(
+    ("state", "prepare", "warns"),
+    [
+        ("Failed", PREPARATION, True),
+        ("Preparing", PREPARATION, True),
+        ("Ready", PREPARATION, False),
+        ("Failed", None, False),
+    ],
+)
+def test_a_new_mount_of_an_unprepared_storage_is_a_warning(
+    state: str, prepare: Preparation | None, warns: bool, published: Place, allot: Allot
+) -> None:
+    styles = Storage("styles", "b", state, "", claim="c-styles", size="10Gi", prepare=prepare)
+    published.report("eu-1", TenantStatus("solo-ada", "eu-1", storages=(styles,)))
+    git(published.root, "fetch", "-q", "origin", "+refs/allotment/status/*:refs/allotment/status/*")
+    git(published.root, "fetch", "-q", "origin")
+    result = allot("instance", "mount", "solo-ada/webui", "styles:/styles", "--repo", published.root)
+    assert result.code == 0
+    warning = (
+        f"tenants/solo-ada/instances/webui.yaml:17:13: spec.storages[1].name: warning: storage styles is {state} in eu-1: the"
+        " instance doesn't run until the storage is prepared [preparation]"
+    )
+    assert (warning in result.out + result.err) is warns
+    published.merge()
+    again = allot("set", "instance/solo-ada/webui", "displayName=Mine", "--repo", published.root)
+    assert again.code == 0
+    assert "until the storage is prepared" not in again.out + again.err, "the storage was mounted before"

@@ -1,0 +1,96 @@
+"""Compares a change with the last reported storages: a volume that returns never shrinks, and a mount waits for its storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+
+from allotment import conditions as word
+from allotment.adapters.git.commit_source import CommitSource, TreeSource
+from allotment.adapters.git.repository import Repository
+from allotment.branches.platform_settings import has_status_at_origin, read_reporter_keys
+from allotment.branches.status_reader import read_cached_storages
+from allotment.declared.kinds.declaration import Declaration
+from allotment.declared.kinds.gpu_instance import GPUInstance
+from allotment.declared.kinds.gpu_storage import GPUStorage
+from allotment.declared.layout import DeclarationPath, parse_path
+from allotment.declared.reading import read_declaration
+from allotment.declared.tenant_resources import INSTANCE, STORAGE, ResourceKind
+from allotment.declared.values import format_size
+from allotment.diff.change_plan import ResourceChange
+from allotment.observed.quantity import parse_quantity
+from allotment.observed.status import Storage
+from allotment.problems import Finding
+from allotment.rules.immutability import shrink_finding
+
+# Takes a cluster and a tenant; returns the reported versions of each storage.
+ReadStorages = Callable[[str, str], Mapping[str, Sequence[Storage]]]
+
+
+def create_storage_reader(repository: Repository, base: CommitSource) -> ReadStorages:
+    """Return a function that reads a tenant's storages from the last fetched status of a cluster."""
+    keys, is_at_origin = read_reporter_keys(base), has_status_at_origin(base)
+    return cache(
+        lambda cluster, tenant: read_cached_storages(
+            repository, cluster, keys.get(cluster), tenant, is_at_origin=is_at_origin
+        )
+    )
+
+
+def check_returning_volumes(
+    changes: Iterable[ResourceChange], after: TreeSource, read_storages: ReadStorages
+) -> Iterator[Finding]:
+    """Yield a finding for each new storage that a cluster has a volume of: an error if it is smaller, else a warning."""
+    for change in changes:
+        if (change.kind, change.action) != (STORAGE.word, "added"):
+            continue
+        versions = read_storages(change.cluster, change.tenant).get(change.name, ())
+        size = max((int(parse_quantity(version.size)) for version in versions if version.claim), default=None)
+        path, declared = _read(after, STORAGE, change.tenant, change.name)
+        if size is None or not isinstance(declared, GPUStorage):
+            continue
+        if declared.spec.size < size:
+            yield shrink_finding(path, size, declared.spec.size)
+        else:
+            message = f"{change.cluster} still has the volume of the deleted storage {change.name}, with {format_size(size)}: it stays, with its data"
+            yield Finding(path, ("metadata", "name"), message, "deletion", warning=True)
+
+
+def check_waiting_mounts(
+    changes: Iterable[ResourceChange], trees: tuple[TreeSource, TreeSource], read_storages: ReadStorages
+) -> Iterator[Finding]:
+    """Yield a warning for each storage that a running instance newly mounts, and that is reported as not prepared.
+
+    `trees` are the declarations before and after the changes.
+    """
+    before, after = trees
+    for change in changes:
+        if change.kind != INSTANCE.word or change.action == "removed":
+            continue
+        path, instance = _read(after, INSTANCE, change.tenant, change.name)
+        if not isinstance(instance, GPUInstance) or instance.spec.state != "Running":
+            continue
+        old = _read(before, INSTANCE, change.tenant, change.name)[1]
+        for index, mount in enumerate(instance.spec.storages):
+            if isinstance(old, GPUInstance) and old.spec.state == "Running" and old.spec.mounts(mount.name):
+                continue
+            versions = read_storages(change.cluster, change.tenant).get(mount.name, ())
+            storage = _read(after, STORAGE, change.tenant, mount.name)[1]
+            is_prepared = isinstance(storage, GPUStorage) and storage.spec.prepare is not None
+            if is_prepared and versions and all(map(_is_unprepared, versions)):
+                message = f"storage {mount.name} is {versions[-1].state} in {change.cluster}: the instance doesn't run until the storage is prepared"
+                yield Finding(path, ("spec", "storages", index, "name"), message, "preparation", warning=True)
+
+
+def _is_unprepared(storage: Storage) -> bool:
+    return storage.prepare is not None and storage.state != word.STORAGE_READY
+
+
+def _read(tree: TreeSource, kind: ResourceKind, tenant: str, name: str) -> tuple[str, Declaration | None]:
+    """Return the path and the declaration of a resource; None if it is absent, or can't be read."""
+    path = kind.kind.path.format(tenant=tenant, name=name)
+    declaration_path = parse_path(path)
+    if not isinstance(declaration_path, DeclarationPath) or tree.blob(path) is None:
+        return path, None
+    declared = read_declaration(path, tree.read(path), declaration_path)[0]
+    return path, declared.model if declared is not None else None
