@@ -236,7 +236,8 @@ def test_questions_leave_out_a_storage_that_only_a_running_instance_can_mount(pu
         assert status == 0, output
 
 
-def test_a_repetition_continues_with_the_written_files(empty_tenant: Place) -> None:
+@pytest.mark.parametrize("has_terminal", [True, False])
+def test_a_repetition_continues_with_the_written_files(has_terminal: bool, empty_tenant: Place, allot: Allot) -> None:
     words = (*PLACE, "--app", "jupyter")
     child = ask(empty_tenant, *words)
     answers = (
@@ -263,7 +264,11 @@ def test_a_repetition_continues_with_the_written_files(empty_tenant: Place) -> N
             " or delete it and run the command again"
         )
     (empty_tenant.root / INSTANCE).write_bytes(changed)
-    output, status = finish(ask(empty_tenant, *words, "--yes", "--push"))
+    if has_terminal:
+        output, status = finish(ask(empty_tenant, *words, "--yes", "--push"))
+    else:
+        result = allot("instance", "create", "studio-new/webui", *words, "--push", "--repo", empty_tenant.root)
+        output, status = result.out + result.err, result.code
     assert status == 0, output
     assert "Storage (1" not in output
     assert (

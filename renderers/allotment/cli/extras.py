@@ -6,6 +6,7 @@ EXTRAS = {
     "asyncssh": "access",
     "github": "forges",
     "gitlab": "forges",
+    "icalendar": "portal",
     "jinja2": "portal",
     "kubernetes": "cluster",
     "lsprotocol": "editor",

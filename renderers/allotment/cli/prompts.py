@@ -43,20 +43,23 @@ def _confirm_creation() -> None:
         raise click.exceptions.Exit(1)
 
 
-def complete_options(options: ChangeOptions, path: str, arguments: T, ask_options: Callable[[], T]) -> T:
+def complete_options(options: ChangeOptions, path: str, arguments: T, ask_options: Callable[[], T] | None) -> T:
     """Return the given options of a new file, a NamedTuple, with the answers to the questions about the others.
 
-    If an earlier command wrote the file to the folder, these are its answers.
+    If an earlier command wrote the file to the folder, these are its answers. `ask_options` is None without a terminal: then
+    nothing else completes the options.
     """
     from allotment.services.changes.answer_record import read_answers, write_answers
 
     if options.url is not None:
-        return ask_options()
+        return ask_options() if ask_options is not None else arguments
     root, fields = find_repository(options.repo), arguments._asdict()  # type: ignore[attr-defined]
     earlier = read_answers(root, path)
     if earlier.keys() == fields.keys():
         texts = {name: tuple(value) if isinstance(value, list) else value for name, value in earlier.items()}
         return type(arguments)(**{name: value or texts[name] for name, value in fields.items()})
+    if ask_options is None:
+        return arguments
     answers = ask_options()
     if options.changes_folder and not options.is_dry_run:
         write_answers(root, path, answers._asdict())  # type: ignore[attr-defined]

@@ -81,16 +81,16 @@ def create(
     rows = _read_instances(target, count, file, InstanceOptions(**values))
     offers = open_offers(options)
     is_interactive = has_terminal(options, no_input=no_input)
-    asks_questions = is_interactive and not count and file is None
+    is_incomplete = not count and file is None
 
     def build(declarations: Declarations) -> ChangeSet:
         from allotment.edits.instance_batch import create_instances
 
-        nonlocal rows, asks_questions
+        nonlocal rows, is_incomplete
         offers.bind(declarations)
-        if asks_questions:
-            rows = [_ask(declarations, rows[0], offers, options)]
-            asks_questions = False  # each further call uses the same answers
+        if is_incomplete:
+            rows = [_complete(declarations, rows[0], offers, options, asks=is_interactive)]
+            is_incomplete = False  # each further call uses the same answers
         return create_instances(declarations, rows, offers.list_gpu_specs)
 
     try:
@@ -116,10 +116,10 @@ def _read_instances(
     return [InstanceRow("", each) for each in number_instances(NewInstance(tenant, name, options), count or 1)]
 
 
-def _ask(
-    declarations: Declarations, row: InstanceRow, offers: OfferReader, change_options: ChangeOptions
+def _complete(
+    declarations: Declarations, row: InstanceRow, offers: OfferReader, change_options: ChangeOptions, *, asks: bool
 ) -> InstanceRow:
-    """Return the instance with the answers to questions about its missing options."""
+    """Return the instance with the answers to questions about its missing options, now or by an earlier command."""
     from allotment.cli.prompts import complete_options
     from allotment.cli.questions import ask_instance_options
     from allotment.declared.kinds.gpu_instance import GPUInstance
@@ -131,7 +131,7 @@ def _ask(
         change_options,
         path,
         new.options,
-        lambda: ask_instance_options(declarations, new, offers.read(new.tenant)),
+        (lambda: ask_instance_options(declarations, new, offers.read(new.tenant))) if asks else None,
     )
     return row._replace(instance=new._replace(options=answers))
 

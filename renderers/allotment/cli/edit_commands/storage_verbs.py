@@ -55,19 +55,21 @@ def create(*, target: str, is_confirmed: bool, no_input: bool, options: ChangeOp
     arguments, offers = StorageOptions(**values), open_offers(options)
     storage = arguments
     is_interactive = has_terminal(options, no_input=no_input)
-    asks_questions = is_interactive and not (storage.cluster and storage.size)
+    is_incomplete = not (storage.cluster and storage.size)
 
     def build(declarations: Declarations) -> ChangeSet:
-        nonlocal storage, asks_questions
-        if asks_questions:
+        nonlocal storage, is_incomplete
+        if is_incomplete:
             path = declarations.create_path(GPUStorage, Scope("tenant", tenant), name)
             storage = complete_options(
                 options,
                 path,
                 arguments,
-                lambda: ask_storage_options(declarations, arguments, offers.bind(declarations).read(tenant)),
+                (lambda: ask_storage_options(declarations, arguments, offers.bind(declarations).read(tenant)))
+                if is_interactive
+                else None,
             )
-            asks_questions = False  # each further call uses the same answers
+            is_incomplete = False  # each further call uses the same answers
         return create_storage(declarations, tenant, name, storage)
 
     run_change(options, build, choose_confirmation(is_interactive=is_interactive, is_confirmed=is_confirmed))
