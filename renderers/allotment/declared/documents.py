@@ -87,6 +87,7 @@ class _TooManyEvents(UnreadableDeclaration):
 MISSING_BLANK = re.compile(r"[ -]*([A-Za-z][A-Za-z0-9]*):((?!//)[^\s:][^:]*)")  # `name:webui`, and no URL
 MISSING_DASH_BLANK = re.compile(r" *(-)([A-Za-z].*)")  # `-name: webui`
 _UNCLOSED_QUOTE = re.compile(r"""[ -]*(?:[A-Za-z][A-Za-z0-9]*: +)?(["'])(?:(?!\1).)*""")
+_FIELD_WITH_VALUE = re.compile(r"[ -]*([A-Za-z][A-Za-z0-9]*): +[^\s#|>]")  # its value ends in the same line
 _QUOTE_ADVICE = "the quote that opens here isn't closed: write the same quote at the end of the value"
 _MAX_LINE = 200
 
@@ -152,6 +153,11 @@ def _find_mistake(text: str, lines: list[int]) -> tuple[int, int, str] | None:
                 return line, match.start(1) + 1, advise_dash_blank(match)
             if match := _UNCLOSED_QUOTE.fullmatch(line_text):
                 return line, match.start(1) + 1, _QUOTE_ADVICE
+    for line in lines:
+        if 2 <= line <= len(every) and (match := _FIELD_WITH_VALUE.match(every[line - 2][:_MAX_LINE])):
+            indent, least = len(every[line - 1]) - len(every[line - 1].lstrip(" ")), match.start(1)
+            if indent > least:
+                return line, indent + 1, f"indent this line like the field in the line before, with {least} blanks"
     return None
 
 

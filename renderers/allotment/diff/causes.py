@@ -74,7 +74,10 @@ def find_causes(
     same = {declaration.path: declaration.data for declaration in before.folder.all_declarations()} == {
         declaration.path: declaration.data for declaration in after.folder.all_declarations()
     }
-    return ["the platform's catalog changed" if same else "another file of its tenant changed"]
+    if same:
+        return ["the platform's catalog changed"]
+    stays = ", and the files on the storage stay" if model is GPUStorage else ""
+    return [f"another file of its tenant changed{stays}"]
 
 
 def _first_causes(lines: Collection[str]) -> list[str]:

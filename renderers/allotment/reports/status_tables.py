@@ -255,7 +255,8 @@ def render_details(
             ("Restores to", resource.restore_size),
         ]
     elif isinstance(resource, Storage):
-        size = f"{resource.capacity or 'none'} of {resource.size}" if resource.size else ""
+        is_whole = resource.capacity == resource.size
+        size = resource.size if is_whole else f"{resource.capacity or 'none'} of {resource.size} exist"
         facts += [("URL in the cluster", resource.in_cluster_url), ("Size", size), *_preparation_facts(resource)]
     facts += [
         (

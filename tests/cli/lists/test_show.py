@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 from tests.conftest import Allot, Result, checked
-from tests.support.published import Place
+from tests.support.published import Place, git
+
+from allotment.observed.status import Storage, TenantStatus
 
 
 @pytest.fixture
@@ -32,6 +36,17 @@ def test_a_storage_has_its_declared_url_without_a_report(run_show: Allot, place:
             ["URL:", url]
         ], result.out
     assert "URL" not in run_show("storage", "studio-kite/base").out
+
+
+@pytest.mark.parametrize(
+    ("capacity", "text"), [("60Gi", "60Gi"), ("40Gi", "40Gi of 60Gi exist"), ("", "none of 60Gi exist")]
+)
+def test_a_storage_names_the_missing_part_of_its_size(capacity: str, text: str, published: Place, allot: Allot) -> None:
+    blob = git(published.root, "rev-parse", "HEAD:tenants/solo-ada/storages/models.yaml")
+    models = Storage("models", blob, "Ready", "", size="60Gi", capacity=capacity)
+    published.report("eu-1", TenantStatus("solo-ada", "eu-1", storages=(models,)))
+    result = allot("storage", "show", "solo-ada/models", "--repo", published.root)
+    assert f"\nSize: {text}\n" in re.sub(" +", " ", result.out)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("instance", "solo-ada/webui"), ("storage", "solo-ada/models")])

@@ -142,6 +142,18 @@ def test_a_marked_storage_can_be_retained(place: Place, tmp_path: Path, allot: A
     assert (place.root / STORAGE).read_text() == before
 
 
+def test_a_failed_preparation_can_be_tried_again(place: Place, tmp_path: Path, allot: Allot) -> None:
+    build(place, tmp_path / "site", tenant="solo-ada")
+    pages = {
+        name: read_facts(tmp_path / f"site/tenants/solo-ada/storages/{name}.html") for name in ("styles", "models")
+    }
+    assert "retry" not in pages["models"]["actions"]
+    action = pages["styles"]["actions"]["retry"]
+    assert allot(*action["command"][1:-1], "--repo", place.root).code == 0
+    assert "\n    attempt: 2\n" in (place.root / "tenants/solo-ada/storages/styles.yaml").read_text()
+    assert action["text"] == "  prepare:\n    attempt: 2"
+
+
 def test_a_snapshot_and_a_copy_show_their_price(place: Place, tmp_path: Path) -> None:
     snapshot, copy = (read_action(place, tmp_path, "storages/outputs", name) for name in ("snapshot", "clone"))
     assert snapshot["notes"] == [

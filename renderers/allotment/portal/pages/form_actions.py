@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from allotment.capacity.pricing import format_money
+from allotment.conditions import FAILED
 from allotment.declared.kinds.cluster import Cluster
 from allotment.declared.kinds.gpu_storage import GPUStorage, Reader
 from allotment.declared.layout import NAME, Scope, path_of
@@ -126,6 +127,16 @@ def list_storage_actions(site: SiteFacts, area: TenantArea, storage: StorageDeta
     declared = area.allowance.declarations.of_kind(GPUStorage).get(row.name)
     readers = declared.model.spec.shared_with if declared is not None else []
     share_text, share_instruction = add_item(storage.text, ("sharedWith",), "    - tenant: {other}")
+    if row.reported_state == FAILED and declared is not None and (prepare := declared.model.spec.prepare) is not None:
+        yield Action(
+            "retry",
+            "Try the preparation again",
+            ("allot", "set", f"storage/{target}", f"prepare.attempt={prepare.attempt + 1}", "--pr"),
+            f"  prepare:\n    attempt: {prepare.attempt + 1}",
+            ("First correct the cause. The preparation can overwrite the files on the storage.",),
+            change="Change",
+            waiting_reason="it can overwrite data",
+        )
     yield Action("grow", "Grow the storage", fields=(size,), form="grow", change="Grow", cost="")
     yield Action(
         "snapshot",
