@@ -132,8 +132,8 @@ def test_without_a_login_the_command_names_the_way_to_one(
     assert "`argocd login 127.0.0.1:" in error
     assert error.startswith("allot: the browser shows the log at https://127.0.0.1:")
     assert (
-        "/solo-ada--eu-1--compute?node=apps/Deployment/t-solo-ada/webui/0&tab=logs; for this command, there is no"
-        in error
+        "/solo-ada--eu-1--compute?node=apps/Deployment/t-solo-ada/webui/0&tab=logs, and `allot status solo-ada/webui` prints the"
+        " link to a terminal; for this command, there is no" in error
     )
 
 

@@ -129,7 +129,9 @@ def _open_access(owner: PodOwner, url: str, kubeconfig: Path | None, context: st
     try:
         return KubernetesAccess(open_kubeconfig(owner.cluster, kubeconfig, context))
     except OperationRefused as error:
-        browser = f"the browser shows the log at {owner.log_page(url)}; for this command, " if url else ""
+        status = f", and `allot status {owner.tenant}/{owner.name}` prints the link to a terminal"
+        terminal = status if owner.kind == "instance" else ""
+        browser = f"the browser shows the log at {owner.log_page(url)}{terminal}; for this command, " if url else ""
         raise OperationRefused(f"{browser}{error}; without a kubeconfig, log in with `argocd login {host}`") from None
 
 
