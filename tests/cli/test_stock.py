@@ -74,9 +74,22 @@ def test_stock_list_shows_reported_placeholders_and_cold_starts(run_stock: Allot
     (stock,) = [candidate for candidate in output["stocks"] if candidate["name"] == "h100-one"]
     assert stock == {
         "cluster": "us-1", "name": "h100-one", "gpuSpec": "h100-one", "nodePool": "h100",
-        "nodes": {"static": None, "karpenterMost": 2}, "count": 8, "held": 4, "free": 4, "warm": 2, "placeholders": 2,
-        "ready": 1, "tenant": None, "coldStart": {"starts": 3, "medianSeconds": 371, "longestSeconds": 540},
+        "nodes": {"static": None, "karpenterMost": 2}, "count": 8, "cordoned": 0, "held": 4, "free": 4, "warm": 2,
+        "placeholders": 2, "ready": 1, "tenant": None, "coldStart": {"starts": 3, "medianSeconds": 371, "longestSeconds": 540},
     }  # fmt: skip
+
+
+def test_a_stock_names_its_units_on_nodes_with_a_cordon(run_stock: Allot, place: Place, allot: Allot) -> None:
+    words = ("node", "cordon", "eu-1/gpu-7", "--pool", "l4-ts4", "--reason", "Fans", "--from", "2026-11-21")
+    assert allot(*words, "--repo", place.root).code == 0
+    note = "eu-1/l4-quarter: 10 of 40 units are out of service today, on nodes with a cordon"
+    assert note not in run_stock().out
+    place.merge()
+    result = run_stock()
+    assert "l4-quarter eu-1 l4-quarter l4-ts4 3 30 17 13 6 - - -" in lines(result)
+    assert result.out.splitlines()[-1] == note
+    stocks = checked("stock", run_stock("-o", "json").out)["stocks"]
+    assert {stock["name"]: stock["cordoned"] for stock in stocks if stock["cordoned"]} == {"l4-quarter": 10}
 
 
 def test_an_old_report_is_said_to_be_old(run_stock: Allot, place: Place) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 from rich.console import Group, RenderableType
+from rich.text import Text
 
 from allotment.capacity.offers import Offers
 from allotment.capacity.pricing import format_hourly
@@ -19,6 +20,7 @@ from allotment.diff.cold_starts import ColdStartTime
 from allotment.observed.cold_starts import summarize_cold_starts
 from allotment.observed.status import ClusterStatus
 from allotment.output_part import Part
+from allotment.problems import escape_unprintable
 from allotment.reports.cold_starts import format_cold_start
 from allotment.reports.sheets import Sheet, sanitize_sentence, sanitize_value
 from allotment.reports.status_tables import stale_notices
@@ -38,6 +40,8 @@ class NodesOutput(Part, frozen=True):
 class StockRowOutput(Part, frozen=True, kw_only=True):
     """A declared stock: the units that tenants may hold (`count`), the held units, and the free units.
 
+    `cordoned` is the number of declared units that are out of service today, because of cordons. `count` does not include them.
+
     `warm` is the most free units that placeholders keep ready; null means all free units. `placeholders` is the number
     of placeholders that should exist, and `ready` the number of running placeholders; `ready` is null if the cluster
     has not reported the stock. `nodes` is null if the NodePool can't be read. `coldStart` is null if the nodes are
@@ -50,6 +54,7 @@ class StockRowOutput(Part, frozen=True, kw_only=True):
     node_pool: str
     nodes: NodesOutput | None
     count: int
+    cordoned_units: int = msgspec.field(name="cordoned")
     held_units: int = msgspec.field(name="held")
     free_units: int = msgspec.field(name="free")
     warm: int | None
@@ -104,6 +109,7 @@ def _stock_row(
         node_pool=spec.node_pool,
         nodes=nodes,
         count=spec.count,
+        cordoned_units=spec.cordoned_units,
         held_units=held_units,
         free_units=spec.count - held_units,
         warm=spec.warm,
@@ -127,11 +133,12 @@ def stocks_table(
 ) -> RenderableType:
     """Return a table with a row for each stock, after notices on clusters with an outdated status.
 
-    With `offers`, the table also has the GPU model, the memory of each GPU or slice, and the price of a unit per hour.
+    A note names each stock with units that are out of service. With `offers`, the table also has the GPU model, the memory of each GPU or slice, and the price of a unit per hour.
     """
     heads = "STOCK", "CLUSTER", "GPU SPEC", "POOL", "NODES", "UNITS", "HELD", "FREE", "WARM", "READY", "TENANT"
     offer_heads = ("MODEL", "MEMORY", "PRICE/HOUR") if offers is not None else ()
     sheet = Sheet(*heads, *offer_heads, "COLD START", long=("COLD START",))
+    rows = list(rows)
     for row in rows:
         units = (
             row.count,
@@ -147,7 +154,15 @@ def stocks_table(
             *(map(sanitize_value, _offer_values(row.gpu_spec, offers)) if offers is not None else ()),
             sanitize_sentence(format_cold_start(row.cold_start_time) if _is_bought(row.nodes) else "-"),
         )
-    return Group(*stale_notices(clusters, now), sheet)
+    return Group(*stale_notices(clusters, now), sheet, *_cordon_notes(rows))
+
+
+def _cordon_notes(rows: Iterable[StockRowOutput]) -> Iterator[Text]:
+    for row in rows:
+        if row.cordoned_units:
+            name = escape_unprintable(f"{row.cluster}/{row.name}")
+            units = f"{row.cordoned_units} of {row.count + row.cordoned_units} units are out of service today"
+            yield Text(f"{name}: {units}, on nodes with a cordon")
 
 
 def _offer_values(gpu_spec: str, offers: Offers) -> tuple[str, str, str]:
