@@ -233,7 +233,7 @@ def test_a_deletion_of_a_snapshot_takes_two_merges(published: Place, allot: Allo
     use = "storage outputs-restored uses studio-kite/before-upgrade"
     assert (
         result.err
-        == f"allot: {use}: first run `allot set storage/studio-kite/outputs-restored prepare-`, which keeps its files\n"
+        == f"allot: {use}: first run `allot set storage/studio-kite/outputs-restored prepare-` once it is Ready\n"
     )
     words_of_use = ("set", "storage/studio-kite/outputs-restored", "prepare-", "--commit", "--repo", published.root)
     assert allot(*words_of_use).code == 0
@@ -282,7 +282,7 @@ def test_a_storage_of_a_snapshot_and_a_copy_is_not_removed(published: Place, all
     assert (result.code, result.out) == (2, "")
     assert result.err == (
         "allot: snapshot keep, storage twin use solo-ada/styles: first delete the snapshot with `allot storage delete"
-        " solo-ada/styles --snapshot keep`, then run `allot set storage/solo-ada/twin prepare-`, which keeps its files\n"
+        " solo-ada/styles --snapshot keep`, then run `allot set storage/solo-ada/twin prepare-` once it is Ready\n"
     )
 
 

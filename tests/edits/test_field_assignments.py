@@ -65,6 +65,8 @@ def test_an_item_is_added_by_yaml_and_removed_by_its_name() -> None:
         ("instance/solo-ada/../x", "state=Stopped", "'instance/solo-ada/../x' names no GPUInstance"),
         ("instance/solo-ada/webui", "state=stopped", "spec.state can't be 'stopped': write Running, Stopped"),
         ("instance/solo-ada/webui", "stat=Stopped", "spec has no field 'stat'; did you mean 'state'?"),
+        ("instance/solo-ada/webui", "version=1", "spec has no field 'version'; did you mean app.version?"),
+        ("storage/solo-ada/webui", "size=1Ti", "solo-ada has no GPUStorage named 'webui'; a GPUInstance has this name"),
         ("instance/solo-ada/webui", "state", "'state' sets no field: write FIELD=VALUE, "),
         ("instance/solo-ada/webui", "state+=x", "spec.state is not a list: write state=VALUE"),
         ("instance/solo-ada/webui", "storages=models", "spec.storages can't be 'models': write a list or a mapping"),

@@ -22,6 +22,7 @@ _MIN_COMPRESSED_BYTES = 1_000  # a smaller page gains nothing
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TYPES = {
     ".css": "text/css; charset=utf-8",
+    ".ics": "text/calendar; charset=utf-8",
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json",

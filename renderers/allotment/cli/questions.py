@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Sequence
+from decimal import Decimal
 from typing import Any
 
 import click
@@ -25,7 +26,7 @@ from allotment.problems import OperationRefused
 from allotment.reports.catalog_tables import CatalogView, app_sheet, gpu_sheet, storage_sheet, tenant_facts
 from allotment.reports.sheets import Sheet, print_output, sanitize_sentence, sanitize_value
 from allotment.rules.accessors import list_running_users
-from allotment.rules.availability import AppOffer, StorageOffer
+from allotment.rules.availability import AppOffer, GPUOffer, StorageOffer
 from allotment.rules.unsaved_folders import describe_folder, filter_unsaved_folders
 from allotment.services.changes.tenant_offers import TenantOffers
 
@@ -115,10 +116,15 @@ class _Questions:
             raise OperationRefused(
                 f"{self._tenant} can use no such GPUSpec now: `allot catalog --tenant {self._tenant}` shows the reasons"
             )
-        usable.sort(key=lambda offer: price_on(offer.spec.model.spec.prices, self._view.day).per_hour)
+        usable.sort(key=self._rank_offer)
         names = _name_by_place([(offer.cluster, offer.spec.model.name) for offer in usable])
         chosen = choose("GPU", gpu_sheet(usable, self._view), usable, names)
         return options._replace(cluster=chosen.cluster, gpu_spec=chosen.spec.model.name)
+
+    def _rank_offer(self, offer: GPUOffer) -> tuple[bool, Decimal]:
+        """Return the place of an offer among the choices: the cheapest first, and units that the cloud may reclaim last."""
+        spec = offer.spec.model.spec
+        return spec.capacity_type == "Spot", price_on(spec.prices, self._view.day).per_hour
 
     def _ask_program(self, options: InstanceOptions) -> InstanceOptions:
         apps: list[AppOffer | None] = [

@@ -141,7 +141,8 @@ VERB_HINTS: dict[tuple[str, ...], str] = {
         "`allot set instance/TENANT/NAME app.version=VERSION` changes the version of its app"
     ),
     ("rename",): (
-        "not yet: create another resource with the new name, and delete the old resource; an instance can mount the same storages"
+        "not yet: create another resource with the new name, and delete the old resource. For an instance, first run `allot instance"
+        " stop TENANT/NAME`; for a storage, `allot storage clone TENANT/STORAGE NEW` copies the files"
     ),
     ("app upgrade", "app update"): (
         "`allot set instance/TENANT/NAME app.version=VERSION` changes the version of an instance's app, `allot app pin` adds a version"

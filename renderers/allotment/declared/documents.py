@@ -87,7 +87,9 @@ class _TooManyEvents(UnreadableDeclaration):
 MISSING_BLANK = re.compile(r"[ -]*([A-Za-z][A-Za-z0-9]*):((?!//)[^\s:][^:]*)")  # `name:webui`, and no URL
 MISSING_DASH_BLANK = re.compile(r" *(-)([A-Za-z].*)")  # `-name: webui`
 _UNCLOSED_QUOTE = re.compile(r"""[ -]*(?:[A-Za-z][A-Za-z0-9]*: +)?(["'])(?:(?!\1).)*""")
-_FIELD_WITH_VALUE = re.compile(r"[ -]*([A-Za-z][A-Za-z0-9]*): +[^\s#|>]")  # its value ends in the same line
+_FIELD_WITH_VALUE = re.compile(
+    r"[ -]*([A-Za-z][A-Za-z0-9]*): +(?![{\[](?!.*[}\]]\s*$))[^\s#|>]"
+)  # the value ends in its line
 _QUOTE_ADVICE = "the quote that opens here isn't closed: write the same quote at the end of the value"
 _MAX_LINE = 200
 

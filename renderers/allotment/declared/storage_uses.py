@@ -49,5 +49,5 @@ def list_snapshot_uses(tenant: str, snapshot: str, storages: Iterable[GPUStorage
 
 def _describe_copy(tenant: str, storage: GPUStorage) -> StorageUse:
     return StorageUse(
-        f"storage {storage.name}", f"run `allot set storage/{tenant}/{storage.name} prepare-`, which keeps its files"
+        f"storage {storage.name}", f"run `allot set storage/{tenant}/{storage.name} prepare-` once it is Ready"
     )

@@ -11,6 +11,7 @@ from rich.text import Text
 from allotment import conditions as word
 from allotment.capacity.units import StockUsage
 from allotment.declared.tenant_resources import INSTANCE, RESOURCE_KINDS, SNAPSHOT, STORAGE, ResourceKind
+from allotment.observed.quantity import parse_quantity
 from allotment.observed.resource_status import ResourceStatus
 from allotment.observed.status import ClusterStatus, Condition, Instance, Snapshot, Storage, Transition, parse_time
 from allotment.problems import escape_unprintable
@@ -255,8 +256,8 @@ def render_details(
             ("Restores to", resource.restore_size),
         ]
     elif isinstance(resource, Storage):
-        is_whole = resource.capacity == resource.size
-        size = resource.size if is_whole else f"{resource.capacity or 'none'} of {resource.size} exist"
+        is_partial = resource.capacity and parse_quantity(resource.capacity) < parse_quantity(resource.size)
+        size = f"{resource.capacity} of {resource.size} exist" if is_partial else resource.size
         facts += [("URL in the cluster", resource.in_cluster_url), ("Size", size), *_preparation_facts(resource)]
     facts += [
         (

@@ -52,6 +52,8 @@ def check_sizes(change: FolderChange) -> Iterator[Finding]:
         if name not in old_storages or old_storages[name].model.spec.prepare != preparation:
             message = f"{size} is less than the {least} of {source.model.name}, its source: write at least {least}"
             yield storage.make_finding("spec.size", message, RULE, related=(source.path,))
+        elif storage.model.spec.deletion_policy == "Delete":
+            continue
         elif preparation.source.storage and old_source and old_source.model.spec.size < source.model.spec.size:
             message = f"storage {name} is a copy of this storage, and has only {size}: if the copy is not Ready yet, grow {name} first"
             yield source.make_finding("spec.size", message, RULE, warning=True, related=(storage.path,))

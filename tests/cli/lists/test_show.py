@@ -39,7 +39,7 @@ def test_a_storage_has_its_declared_url_without_a_report(run_show: Allot, place:
 
 
 @pytest.mark.parametrize(
-    ("capacity", "text"), [("60Gi", "60Gi"), ("40Gi", "40Gi of 60Gi exist"), ("", "none of 60Gi exist")]
+    ("capacity", "text"), [("61440Mi", "60Gi"), ("64Gi", "60Gi"), ("40Gi", "40Gi of 60Gi exist"), ("", "60Gi")]
 )
 def test_a_storage_names_the_missing_part_of_its_size(capacity: str, text: str, published: Place, allot: Allot) -> None:
     blob = git(published.root, "rev-parse", "HEAD:tenants/solo-ada/storages/models.yaml")

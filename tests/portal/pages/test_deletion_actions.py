@@ -34,7 +34,7 @@ def test_a_snapshot_is_deleted_in_two_merges(place: Place, tmp_path: Path, allot
     first = actions["delete-snapshot"]
     assert first["notes"] == [
         "The second merge is refused while another file names the snapshot: storage outputs-restored names it: run `allot set"
-        " storage/studio-kite/outputs-restored prepare-`, which keeps its files.",
+        " storage/studio-kite/outputs-restored prepare-` once it is Ready.",
         "This first of two merges deletes nothing. Repeat this step at least 1h after it: the second merge deletes the data.",
         "The snapshot costs 40.00 EUR a month until the second merge.",
     ]

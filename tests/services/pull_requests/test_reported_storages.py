@@ -8,7 +8,6 @@ from tests.support.published import Place, git
 
 from allotment.observed.status import Preparation, Storage, TenantStatus
 
-PREPARATION = Preparation("job-styles", 1, "hash", "Running", "2026-11-21T10:00:00Z")
 CREATE = (
     "storage",
     "create",
@@ -55,18 +54,22 @@ def test_a_storage_without_a_volume_is_new(leaving: Place, allot: Allot) -> None
 
 
 @pytest.mark.parametrize(
-    ("state", "prepare", "warns"),
+    ("state", "reason", "prepare", "warns"),
     [
-        ("Failed", PREPARATION, True),
-        ("Preparing", PREPARATION, True),
-        ("Ready", PREPARATION, False),
-        ("Failed", None, False),
+        ("Failed", "SourceUnavailable", "Failed", True),
+        ("Preparing", "PreparationRunning", "Running", True),
+        ("Pending", "SourceUnprepared", "", True),
+        ("Preparing", "PreparationPending", "", True),
+        ("Ready", "VolumeBound", "Succeeded", False),
+        ("Lost", "VolumeLost", "Succeeded", False),
+        ("Pending", "Binding", "", False),
     ],
 )
 def test_a_new_mount_of_an_unprepared_storage_is_a_warning(
-    state: str, prepare: Preparation | None, warns: bool, published: Place, allot: Allot
+    state: str, reason: str, prepare: str, warns: bool, published: Place, allot: Allot
 ) -> None:
-    styles = Storage("styles", "b", state, "", claim="c-styles", size="10Gi", prepare=prepare)
+    preparation = Preparation("job-styles", 1, "hash", prepare) if prepare else None
+    styles = Storage("styles", "b", state, reason, claim="c-styles", size="10Gi", prepare=preparation)
     published.report("eu-1", TenantStatus("solo-ada", "eu-1", storages=(styles,)))
     git(published.root, "fetch", "-q", "origin", "+refs/allotment/status/*:refs/allotment/status/*")
     git(published.root, "fetch", "-q", "origin")

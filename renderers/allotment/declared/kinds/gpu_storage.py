@@ -12,6 +12,7 @@ from allotment.declared.kinds.declaration import Declaration, Spec, StrictModel,
 from allotment.declared.references import ClusterReference, SecretReferenceName, SnapshotReference, StorageSpecReference
 from allotment.declared.values import SUB_PATH, Duration, Image, ResourceName, Size, SubPath
 
+MAX_ATTEMPTS = 9999  # of the preparations of a storage
 _SECRET_PARAMETER = re.compile(
     r"[?&](?:[a-z_-]*token|api_?key|sig|signature|password|x-amz-(?:signature|credential|security-token))=",
     re.IGNORECASE,
@@ -118,7 +119,7 @@ class Prepare(StrictModel):
     """The preparation that fills the storage before instances mount it."""
 
     source: Source
-    attempt: Annotated[int, Field(ge=1, le=9999)] = Field(
+    attempt: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS)] = Field(
         default=1,
         description="The number of the attempt. Increase it to run the preparation again; `allot recover` does this in"
         " a commit with its author and reason. A return to an earlier source also needs a new attempt.",

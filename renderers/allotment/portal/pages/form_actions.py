@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from allotment.capacity.pricing import format_money
-from allotment.conditions import FAILED
+from allotment.conditions import FAILED, SUPERSEDED
+from allotment.declared.inventory import DeclarationFile
 from allotment.declared.kinds.cluster import Cluster
-from allotment.declared.kinds.gpu_storage import GPUStorage, Reader
+from allotment.declared.kinds.gpu_storage import MAX_ATTEMPTS, GPUStorage, Reader
 from allotment.declared.layout import NAME, Scope, path_of
 from allotment.declared.secret_stores import SECRET_VALUE
 from allotment.declared.tenant_facts import ON_HOLD
@@ -74,7 +75,7 @@ def _list_instance_changes(site: SiteFacts, area: TenantArea, instance: Instance
     yield Action(
         "resize",
         "Change the GPU spec or the number of replicas",
-        notes=(RESTART_NOTE,),
+        notes=(RESTART_NOTE,) if row.state == "Running" else (),
         fields=(
             ActionField("gpuSpec", "GPU spec", options=()),
             ActionField("replicas", "Replicas", "a number of independent copies, 1 to 100", pattern="[1-9][0-9]?|100"),
@@ -96,12 +97,12 @@ def _list_instance_changes(site: SiteFacts, area: TenantArea, instance: Instance
 
 
 def _list_upgrades(site: SiteFacts, area: TenantArea, instance: InstanceDetail) -> Iterator[Action]:
-    """Yield the change to another Active version of an instance's app, the last version first."""
+    """Yield the change to another Active version of an instance's app, the newest version first."""
     name, _, current = (instance.row.app or "").partition(" ")
     versions = [
         version.version
         for app in site.apps
-        for version in reversed(app.versions)
+        for version in app.versions
         if app.name == name and version.lifecycle == "Active" and version.version != current
     ]
     if versions:
@@ -111,7 +112,7 @@ def _list_upgrades(site: SiteFacts, area: TenantArea, instance: InstanceDetail) 
             "Change the version of the app",
             ("allot", "set", target, "app.version={version}", "--pr"),
             f"  app:\n    name: {name}\n    version: {{version}}",
-            (RESTART_NOTE,),
+            (RESTART_NOTE,) if instance.row.state == "Running" else (),
             (ActionField("version", "Version", options=tuple((version, version) for version in versions)),),
             change="Change",
         )
@@ -127,16 +128,7 @@ def list_storage_actions(site: SiteFacts, area: TenantArea, storage: StorageDeta
     declared = area.allowance.declarations.of_kind(GPUStorage).get(row.name)
     readers = declared.model.spec.shared_with if declared is not None else []
     share_text, share_instruction = add_item(storage.text, ("sharedWith",), "    - tenant: {other}")
-    if row.reported_state == FAILED and declared is not None and (prepare := declared.model.spec.prepare) is not None:
-        yield Action(
-            "retry",
-            "Try the preparation again",
-            ("allot", "set", f"storage/{target}", f"prepare.attempt={prepare.attempt + 1}", "--pr"),
-            f"  prepare:\n    attempt: {prepare.attempt + 1}",
-            ("First correct the cause. The preparation can overwrite the files on the storage.",),
-            change="Change",
-            waiting_reason="it can overwrite data",
-        )
+    yield from _list_retries(target, storage, declared)
     yield Action("grow", "Grow the storage", fields=(size,), form="grow", change="Grow", cost="")
     yield Action(
         "snapshot",
@@ -186,6 +178,25 @@ def list_storage_actions(site: SiteFacts, area: TenantArea, storage: StorageDeta
     yield from list_reader_actions(area, storage)
     yield from list_accessor_actions(area, row)
     yield from list_storage_deletions(site, area, storage)
+
+
+def _list_retries(
+    target: str, storage: StorageDetail, declared: DeclarationFile[GPUStorage] | None
+) -> Iterator[Action]:
+    """Yield the next attempt of a preparation, if the declared attempt is reported as failed, as `allot recover` requires."""
+    row, prepare = storage.row, declared.model.spec.prepare if declared is not None else None
+    if prepare is None or (row.preparation, row.attempt) != (FAILED, prepare.attempt):
+        return
+    if row.reported_state == FAILED and row.reason != SUPERSEDED and prepare.attempt < MAX_ATTEMPTS:
+        yield Action(
+            "retry",
+            "Try the preparation again",
+            ("allot", "set", f"storage/{target}", f"prepare.attempt={prepare.attempt + 1}", "--pr"),
+            f"  prepare:\n    attempt: {prepare.attempt + 1}",
+            ("First correct the cause. The preparation can overwrite the files on the storage.",),
+            change="Change",
+            waiting_reason="it can overwrite data",
+        )
 
 
 def _list_share_barriers(area: TenantArea, storage: str, readers: Iterable[Reader]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from allotment.branches.declarations_clone import DeclarationsClone
 from allotment.branches.status_reader import ReportedStatus
 from allotment.declared.document_editor import SetField, edit_document
 from allotment.declared.inventory import DeclarationFile
-from allotment.declared.kinds.gpu_storage import GPUStorage, Prepare
+from allotment.declared.kinds.gpu_storage import MAX_ATTEMPTS, GPUStorage, Prepare
 from allotment.declared.layout import DeclarationPath, Scope, parse_path, path_of
 from allotment.declared.reading import read_declaration
 from allotment.declared.values import format_size
@@ -29,8 +29,6 @@ from allotment.observed.status import Storage
 from allotment.preparation.job_names import input_hash
 from allotment.problems import OperationRefused, escape_unprintable, quote_value
 from allotment.reports.outputs.recover import RecoverOutput
-
-MAX_ATTEMPTS = 9999
 
 
 def create_recovery_commit(

@@ -67,7 +67,10 @@ def check_waiting_mounts(
     for change in changes:
         if change.kind != INSTANCE.word or change.action == "removed":
             continue
-        path, instance = _read(after, INSTANCE, change.tenant, change.name)
+        path = INSTANCE.kind.path.format(tenant=change.tenant, name=change.name)
+        if before.blob(path) == after.blob(path):
+            continue
+        instance = _read(after, INSTANCE, change.tenant, change.name)[1]
         if not isinstance(instance, GPUInstance) or instance.spec.state != "Running":
             continue
         old = _read(before, INSTANCE, change.tenant, change.name)[1]
@@ -83,7 +86,9 @@ def check_waiting_mounts(
 
 
 def _is_unprepared(storage: Storage) -> bool:
-    return storage.prepare is not None and storage.state != word.STORAGE_READY
+    if storage.prepare is not None:
+        return storage.prepare.state != word.SUCCEEDED
+    return storage.reason in (word.SOURCE_UNPREPARED, word.PREPARATION_PENDING)
 
 
 def _read(tree: TreeSource, kind: ResourceKind, tenant: str, name: str) -> tuple[str, Declaration | None]:
