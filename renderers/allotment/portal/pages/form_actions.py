@@ -128,8 +128,8 @@ def list_storage_actions(site: SiteFacts, area: TenantArea, storage: StorageDeta
     declared = area.allowance.declarations.of_kind(GPUStorage).get(row.name)
     readers = declared.model.spec.shared_with if declared is not None else []
     share_text, share_instruction = add_item(storage.text, ("sharedWith",), "    - tenant: {other}")
-    yield from _list_retries(target, storage, declared)
     yield Action("grow", "Grow the storage", fields=(size,), form="grow", change="Grow", cost="")
+    yield from _list_retries(target, storage, declared)
     yield Action(
         "snapshot",
         "Take a snapshot",
