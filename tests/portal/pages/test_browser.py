@@ -130,8 +130,8 @@ def test_pages_load_little_and_only_from_their_origin(site: Site, visit: Visit) 
     for path in PAGE_TYPES:
         visit.open(f"{site.url}/{path}")
         assert all(url.startswith(site.url) for url in visit.requests), visit.requests
-        # the page, its style sheet, script, icon and offers, and the page again for its version, which can come later
-        assert 3 <= len(visit.requests) <= 6, visit.requests
+        # The browser asks for the icon at a time of its own, so the request of the page before can come now.
+        assert 3 <= len(set(visit.requests)) <= 5, visit.requests
         assert 0 < visit.bytes < 100_000, path
         assert visit.errors == [], path
 
