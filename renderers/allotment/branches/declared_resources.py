@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from allotment.adapters.git.commit_source import CommitSource
+from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.branches.branch import Branch
 from allotment.branches.platform_settings import read_platform
 from allotment.declared.inventory import Catalog, DeclarationFile, ScopeDeclarations
@@ -63,7 +63,7 @@ def list_resources(source: CommitSource, tenant: str) -> Iterator[DeclaredResour
             yield resource
 
 
-def read_declaration_at(source: CommitSource, path: str) -> DeclarationFile[Declaration] | None:
+def read_declaration_at(source: TreeSource, path: str) -> DeclarationFile[Declaration] | None:
     """Return the declaration at a path; None if there is none, or if it can't be read.
 
     The path may come from the name in an invalid reference.

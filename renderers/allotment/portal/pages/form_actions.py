@@ -22,10 +22,10 @@ from allotment.portal.pages.accessor_action import list_accessor_actions
 from allotment.portal.pages.deletion_actions import list_storage_deletions
 from allotment.portal.pages.form_facts import SNAPSHOT_KIND, STORAGE_KIND
 from allotment.portal.pages.item_actions import (
-    RESTART_NOTE,
     list_erased_folders,
     list_mount_actions,
     list_reader_actions,
+    list_restart_notes,
 )
 from allotment.portal.pages.page_action import Action, ActionField, add_item
 from allotment.portal.pages.site_facts import SiteFacts
@@ -75,7 +75,7 @@ def _list_instance_changes(site: SiteFacts, area: TenantArea, instance: Instance
     yield Action(
         "resize",
         "Change the GPU spec or the number of replicas",
-        notes=(RESTART_NOTE,) if row.state == "Running" else (),
+        notes=list_restart_notes(row),
         fields=(
             ActionField("gpuSpec", "GPU spec", options=()),
             ActionField("replicas", "Replicas", "a number of independent copies, 1 to 100", pattern="[1-9][0-9]?|100"),
@@ -112,7 +112,7 @@ def _list_upgrades(site: SiteFacts, area: TenantArea, instance: InstanceDetail) 
             "Change the version of the app",
             ("allot", "set", target, "app.version={version}", "--pr"),
             f"  app:\n    name: {name}\n    version: {{version}}",
-            (RESTART_NOTE,) if instance.row.state == "Running" else (),
+            list_restart_notes(instance.row),
             (ActionField("version", "Version", options=tuple((version, version) for version in versions)),),
             change="Change",
         )

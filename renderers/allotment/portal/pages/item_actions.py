@@ -10,6 +10,7 @@ from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
 from allotment.declared.tenant_facts import MemberFacts
 from allotment.edits.field_assignments import quote_path_name
+from allotment.observed.resource_rows import InstanceRowOutput
 from allotment.portal.pages.folder_patterns import FOLDER_HINT, build_app_folder_pattern, build_free_folder_pattern
 from allotment.portal.pages.form_facts import (
     MAX_NAMES,
@@ -25,7 +26,6 @@ from allotment.preparation.start_gates import app_version
 from allotment.rules.app_folders import list_arguments
 from allotment.rules.unsaved_folders import describe_folder, find_unsaved_folders
 
-RESTART_NOTE = "The instance restarts. Its own disk is erased, and its storages stay."
 _ROLES = tuple((role, role) for role in ("Member", "Admin", "Viewer"))
 _VARIABLE = re.compile("[A-Z_][A-Z0-9_]{0,252}")
 _VARIABLE_HINT = "a name such as HF_TOKEN, new in the instance: upper-case letters, digits and '_', no digit first, no NVIDIA_ or CUDA_MPS_"
@@ -38,7 +38,7 @@ def list_mount_actions(area: TenantArea, instance: InstanceDetail) -> Iterator[A
     if declared is None:
         return
     spec, command = declared.model.spec, ("allot", "set", f"instance/{area.name}/{row.name}")
-    notes = (RESTART_NOTE,) if row.state == "Running" else ()
+    notes = list_restart_notes(row)
     mountable = _list_mountable(area, instance)
     if mountable:
         text, instruction = add_item(instance.text, ("storages",), "    - name: {storage}\n      mountPath: {folder}")
@@ -98,6 +98,11 @@ def list_mount_actions(area: TenantArea, instance: InstanceDetail) -> Iterator[A
             instruction=instruction,
             change="Change",
         )
+
+
+def list_restart_notes(row: InstanceRowOutput) -> tuple[str, ...]:
+    """Return the note that the change of an instance restarts it; empty if the instance doesn't run."""
+    return ("The instance restarts. Its own disk is erased, and its storages stay.",) if row.state == "Running" else ()
 
 
 def list_erased_folders(area: TenantArea, instance: InstanceDetail) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from allotment.capacity.cordons import PlannedCordon, list_planned_cordons
+from allotment.capacity.cordons import PlannedCordon
 from allotment.portal.pages.tenant_area import TenantArea
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def build_platform_calendar(cordons: Iterable[PlannedCordon]) -> bytes:
 
 
 def _list_tenant_events(area: TenantArea) -> Iterator[Event]:
-    for cordon in list_planned_cordons(area.allowance.catalog):
+    for cordon in area.cordons:
         names = [
             instance.row.name
             for instance in area.instances

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from allotment.billing.declared_costs import TenantMonth
+from allotment.capacity.cordons import PlannedCordon
 from allotment.capacity.pricing import scale_to_month
 from allotment.declared.tenant_facts import MemberFacts
 from allotment.declared.values import format_decimal, format_size
@@ -124,6 +125,7 @@ class TenantArea(NamedTuple):
     secrets.
     `running_mounts` has the running instances that mount each storage, and `edited_storages` are the storages with an accessor that
     may change their files.
+    `cordons` are those of all clusters that have not ended.
     `seconds_left` are the seconds until the end of the month, and `recorded_clusters` are the clusters with a usage record of it.
     `invoices`, `merges` and `state_changes` are sorted, the newest first; the first invoice is that of the current month.
     """
@@ -150,6 +152,7 @@ class TenantArea(NamedTuple):
     storage_names: tuple[str, ...]
     secret_names: tuple[str, ...]
     running_mounts: Mapping[str, Sequence[str]]
+    cordons: tuple[PlannedCordon, ...]
     edited_storages: frozenset[str]
     seconds_left: int
     recorded_clusters: frozenset[str]

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from allotment.billing.declared_costs import TenantMonth
-from allotment.capacity.cordons import list_planned_cordons
 from allotment.capacity.offers import read_offers
 from allotment.conditions import FAILED, WAITING
 from allotment.declared.inventory import Catalog
@@ -78,6 +77,7 @@ def read_platform_area(inputs: PlatformInputs, publish: PublishSummary) -> Platf
     """Return the facts of the platform pages."""
     instances, record = list(_list_instances(inputs)), inputs.record
     stocks = stock_rows(inputs.catalog, claim_declared_units(inputs.facts.values()), inputs.reports)
+    offers = read_offers(inputs.catalog)
     return PlatformArea(
         publish=publish,
         findings=tuple(inputs.findings),
@@ -93,10 +93,10 @@ def read_platform_area(inputs: PlatformInputs, publish: PublishSummary) -> Platf
         ),
         stocks=tuple(sorted(stocks, key=lambda stock: (stock.cluster, stock.node_pool, stock.name))),
         nodes=tuple(_list_nodes(instances, inputs.capacities)),
-        cordons=list_planned_cordons(inputs.catalog),
+        cordons=offers.cordons,
         tenants=tuple(
             PlatformTenant(row, inputs.budgets.get(row.name, _NO_BUDGET))
-            for row in build_tenant_rows(inputs.facts, read_offers(inputs.catalog))
+            for row in build_tenant_rows(inputs.facts, offers)
         ),
         merges=tuple(inputs.merges),
     )

@@ -136,6 +136,7 @@ def _read_area(inputs: TenantInputs, name: str, month: _MonthFacts) -> TenantAre
         storage_names=resources.storage_names,
         secret_names=tuple(sorted(folder.of_kind(SecretReference))),
         running_mounts=resources.running_mounts,
+        cordons=inputs.resources.offers.cordons,
         edited_storages=resources.edited_storages,
         seconds_left=reader.month.period.end - reader.month.now,
         recorded_clusters=month.recorded_clusters,

@@ -8,14 +8,14 @@ from functools import cache
 from allotment import conditions as word
 from allotment.adapters.git.commit_source import CommitSource, TreeSource
 from allotment.adapters.git.repository import Repository
+from allotment.branches.declared_resources import read_declaration_at
 from allotment.branches.platform_settings import has_status_at_origin, read_reporter_keys
 from allotment.branches.status_reader import read_cached_storages
 from allotment.declared.kinds.declaration import Declaration
 from allotment.declared.kinds.gpu_instance import GPUInstance
 from allotment.declared.kinds.gpu_storage import GPUStorage
-from allotment.declared.layout import DeclarationPath, parse_path
-from allotment.declared.reading import read_declaration
-from allotment.declared.tenant_resources import INSTANCE, STORAGE, ResourceKind
+from allotment.declared.layout import Scope, path_of
+from allotment.declared.tenant_resources import INSTANCE, STORAGE
 from allotment.declared.values import format_size
 from allotment.diff.change_plan import ResourceChange
 from allotment.observed.quantity import parse_quantity
@@ -46,7 +46,8 @@ def check_returning_volumes(
             continue
         versions = read_storages(change.cluster, change.tenant).get(change.name, ())
         size = max((int(parse_quantity(version.size)) for version in versions if version.claim), default=None)
-        path, declared = _read(after, STORAGE, change.tenant, change.name)
+        path = path_of(STORAGE.kind.name, Scope("tenant", change.tenant), change.name)
+        declared = _read_model(after, path)
         if size is None or not isinstance(declared, GPUStorage):
             continue
         if declared.spec.size < size:
@@ -67,35 +68,31 @@ def check_waiting_mounts(
     for change in changes:
         if change.kind != INSTANCE.word or change.action == "removed":
             continue
-        path = INSTANCE.kind.path.format(tenant=change.tenant, name=change.name)
+        scope = Scope("tenant", change.tenant)
+        path = path_of(INSTANCE.kind.name, scope, change.name)
         if before.blob(path) == after.blob(path):
             continue
-        instance = _read(after, INSTANCE, change.tenant, change.name)[1]
+        instance = _read_model(after, path)
         if not isinstance(instance, GPUInstance) or instance.spec.state != "Running":
             continue
-        old = _read(before, INSTANCE, change.tenant, change.name)[1]
+        old = _read_model(before, path)
         for index, mount in enumerate(instance.spec.storages):
             if isinstance(old, GPUInstance) and old.spec.state == "Running" and old.spec.mounts(mount.name):
                 continue
             versions = read_storages(change.cluster, change.tenant).get(mount.name, ())
-            storage = _read(after, STORAGE, change.tenant, mount.name)[1]
+            storage = _read_model(after, path_of(STORAGE.kind.name, scope, mount.name))
             is_prepared = isinstance(storage, GPUStorage) and storage.spec.prepare is not None
             if is_prepared and versions and all(map(_is_unprepared, versions)):
                 message = f"storage {mount.name} is {versions[-1].state} in {change.cluster}: the instance doesn't run until the storage is prepared"
                 yield Finding(path, ("spec", "storages", index, "name"), message, "preparation", warning=True)
 
 
+def _read_model(tree: TreeSource, path: str) -> Declaration | None:
+    declared = read_declaration_at(tree, path)
+    return declared.model if declared is not None else None
+
+
 def _is_unprepared(storage: Storage) -> bool:
     if storage.prepare is not None:
         return storage.prepare.state != word.SUCCEEDED
     return storage.reason in (word.SOURCE_UNPREPARED, word.PREPARATION_PENDING)
-
-
-def _read(tree: TreeSource, kind: ResourceKind, tenant: str, name: str) -> tuple[str, Declaration | None]:
-    """Return the path and the declaration of a resource; None if it is absent, or can't be read."""
-    path = kind.kind.path.format(tenant=tenant, name=name)
-    declaration_path = parse_path(path)
-    if not isinstance(declaration_path, DeclarationPath) or tree.blob(path) is None:
-        return path, None
-    declared = read_declaration(path, tree.read(path), declaration_path)[0]
-    return path, declared.model if declared is not None else None
